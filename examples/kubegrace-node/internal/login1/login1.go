@@ -14,6 +14,7 @@ import (
 
 	"github.com/godbus/dbus/v5"
 
+	"github.com/kubegrace/kubegrace/examples/internal/duration"
 	"github.com/kubegrace/kubegrace/internal/logindconf"
 )
 
@@ -37,13 +38,17 @@ type Lock struct {
 
 // State is what logind answers.
 type State struct {
-	// Limit is how long locks can delay a shutdown (InhibitDelayMaxSec); [logindconf.Unlimited] means without end.
-	Limit time.Duration
+	// LimitSeconds is how long locks can delay a shutdown (InhibitDelayMaxSec). An infinite limit is given as 292 years,
+	// the longest duration of Go.
+	LimitSeconds float64 `json:"limitSeconds"`
 	// Preparing says that a shutdown is pending: logind has announced it and waits for delay locks.
-	Preparing bool
+	Preparing bool `json:"preparing"`
 	// Locks are the locks for shutdowns, sorted by holder and process ID.
-	Locks []Lock
+	Locks []Lock `json:"locks"`
 }
+
+// Limit returns LimitSeconds; [logindconf.Unlimited] means that there is no limit.
+func (s State) Limit() time.Duration { return duration.Of(s.LimitSeconds) }
 
 // Look asks logind on the bus at an address, "" for the system bus. It never starts logind, which a call to a bus
 // name otherwise does.
@@ -76,7 +81,7 @@ func Look(ctx context.Context, address string) (s State, err error) {
 	if err != nil {
 		return s, fmt.Errorf("failed to ask systemd-logind: %w", err)
 	}
-	s.Limit = logindconf.FromMicroseconds(microseconds)
+	s.LimitSeconds = logindconf.FromMicroseconds(microseconds).Seconds()
 	s.Locks = slices.DeleteFunc(all, func(l Lock) bool { return !slices.Contains(strings.Split(l.What, ":"), "shutdown") })
 	slices.SortFunc(s.Locks, func(a, b Lock) int { return cmp.Or(cmp.Compare(a.Who, b.Who), cmp.Compare(a.PID, b.PID)) }) // logind has no order
 	return s, nil

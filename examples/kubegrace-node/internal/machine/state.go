@@ -14,7 +14,6 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/kubegrace/kubegrace/examples/internal/duration"
 	"github.com/kubegrace/kubegrace/examples/kubegrace-node/internal/api"
 	"github.com/kubegrace/kubegrace/examples/kubegrace-node/internal/kubeletconfig"
 	"github.com/kubegrace/kubegrace/examples/kubegrace-node/internal/login1"
@@ -42,19 +41,6 @@ type Options struct {
 	NodeName string
 }
 
-// Logind is what systemd-logind answers on the bus.
-type Logind struct {
-	// LimitSeconds is how long logind delays a shutdown for locks at most. An infinite limit is given as 292
-	// years, the longest duration of Go.
-	LimitSeconds float64 `json:"limitSeconds"`
-	// Preparing says that a shutdown is pending.
-	Preparing bool          `json:"preparing"`
-	Locks     []login1.Lock `json:"locks"`
-}
-
-// Limit returns LimitSeconds; [logindconf.Unlimited] means that there is no limit.
-func (l Logind) Limit() time.Duration { return duration.Of(l.LimitSeconds) }
-
 // Unseen is something that could not be seen.
 type Unseen struct {
 	// What names the thing, Why says why it could not be seen, and WayOut says what the user can do; "":
@@ -67,7 +53,7 @@ type Unseen struct {
 // State is what could be seen of a machine.
 type State struct {
 	// Logind is nil if systemd-logind could not be asked.
-	Logind *Logind `json:"logind,omitempty"`
+	Logind *login1.State `json:"logind,omitempty"`
 	// Mask is the file that masks systemd-logind.service; "": none does.
 	Mask string `json:"mask,omitempty"`
 	// LimitFiles are the files that set logind's limit, in the order in which it reads them: the last
@@ -158,7 +144,7 @@ func (s *State) lookAtLogind(ctx context.Context) {
 	logind, err := login1.Look(ctx, address)
 	switch {
 	case err == nil:
-		s.Logind = &Logind{LimitSeconds: logind.Limit.Seconds(), Preparing: logind.Preparing, Locks: logind.Locks}
+		s.Logind = &logind
 	case s.Mask != "": // logind cannot run, as the verdict says
 	default:
 		wayOut := "in a container: mount the host's /run/dbus, and give --root"
