@@ -260,6 +260,25 @@ func TestSignals(t *testing.T) {
 	}
 }
 
+// A shutdown is cancelled while the pod web is being stopped, and another one begins a second later. A signal then ends the
+// agent after the drain. web ends before the pod db is told to stop, and with it the cancelled shutdown. The agent must not
+// take that for the end of its drain: it must stop db before it leaves.
+func TestASignalWaitsForTheShutdownThatFollowsACancelledOne(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newTestbed(t, podOf("web", 0, "{exitAfterTerm: 4s}"), podOf("db", 1000, "{exitAfterTerm: 3s}"))
+		b.run()
+		b.host.Announce(source.Event{})
+		b.advance(time.Second)
+		b.host.Cancel()
+		b.advance(time.Second)
+		b.host.Announce(source.Event{})
+		b.advance(time.Second)
+		b.signals <- syscall.SIGTERM
+		require.NoError(t, <-b.result)
+		require.Contains(t, b.output(), "ns/db                    gone after 3s: stopped in time")
+	})
+}
+
 // failingRuntime fails to list its pods until isUp is set. It always fails to stop a sandbox.
 type failingRuntime struct {
 	agent.Runtime

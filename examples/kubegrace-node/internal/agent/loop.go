@@ -113,11 +113,14 @@ func (l *loop) refresh(ctx context.Context) {
 // was a demonstration, or a signal arrived during the drain. err then has what the report says went wrong.
 func (l *loop) end(report shutdown.Report) (done bool, err error) {
 	l.opts.View.Finish(api.ReportOf(report))
+	if report.Cancelled && l.shuttingDown() { // another shutdown has begun since, and its report is still to come
+		return false, nil
+	}
 	for _, client := range l.waiting {
 		client <- report
 	}
 	l.waiting = nil
-	l.draining, l.drained = false, !report.Cancelled && l.shuttingDown()
+	l.draining, l.drained = false, l.shuttingDown()
 	if report.Cancelled {
 		l.forgetHooks()
 	}
