@@ -18,9 +18,10 @@ import (
 )
 
 const (
-	// kubeletScript stands for a kubelet: it becomes a process that has a kubelet's name and command line, and sleeps. It
-	// starts no child process, which would look like a second kubelet until it executes its own program.
-	kubeletScript = "#!/bin/bash\nexec -a /usr/bin/kubelet perl -e sleep -- \"$@\"\n"
+	// kubeletScript stands for a kubelet: it becomes a process that has a kubelet's name and command line, and sleeps. The
+	// word kubelet ends perl's own flags. The process starts no child process, which would look like a second kubelet until
+	// it executes its own program.
+	kubeletScript = "#!/bin/bash\nexec -a /usr/bin/kubelet perl -e sleep kubelet \"$@\"\n"
 	// lockedBy is the start of a command line that holds a delay lock while a program runs. It has two parameters, the
 	// holder and the reason of the lock.
 	lockedBy = "systemd-inhibit --what=shutdown --mode=delay --who=%s \"--why=%s\" "
