@@ -145,7 +145,7 @@ func (c commands) agentOptions(f *flags) (opts agent.Options, warnings []string,
 // itself. A file that is missing or cannot be read is no error.
 func checkKubeletConfig(file string) error {
 	kubelet, err := kubeletconfig.Load(file, "")
-	if err != nil || len(kubelet.Shutdown.Schedule(true)) == 0 {
+	if err != nil || len(kubelet.Schedule()) == 0 {
 		return nil //nolint:nilerr // the agent detects such a kubelet by its lock too
 	}
 	return fmt.Errorf("the kubelet has a shutdownGracePeriod of its own (%s has %s): both would act on the same signal, and stop the same pods; "+

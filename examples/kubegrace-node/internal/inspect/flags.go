@@ -80,7 +80,7 @@ func (f *flags) settings(priorityOf func(string) (int32, bool)) (nodeplan.Settin
 	if f.limit < 0 {
 		return nodeplan.Settings{}, fmt.Errorf("--limit: %s is less than 0", f.limit)
 	}
-	settings, err := nodeplan.NewSettings(nodeplan.Agent(f.agent), kubelet.Shutdown, kubelet.FeatureGates, plan.Options{PriorityOf: priorityOf, Limit: f.limit, Steps: agentSteps()})
+	settings, err := nodeplan.NewSettings(nodeplan.Agent(f.agent), kubelet, plan.Options{PriorityOf: priorityOf, Limit: f.limit, Steps: agentSteps()})
 	if err != nil {
 		return settings, fmt.Errorf("%s: %w", source, err)
 	}

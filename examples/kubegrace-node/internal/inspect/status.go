@@ -165,7 +165,7 @@ func (f *statusFlags) addPods(c *cobra.Command, r *output.NodeReport) error {
 	}
 	limit := r.Logind.Limit() // neither nil nor 0, because an agent drains
 	options := plan.Options{PriorityOf: cluster.PriorityOf, Steps: agentSteps()}
-	settings, err := nodeplan.NewSettings(r.Verdict.Drains, r.Config.Shutdown, r.Config.FeatureGates, options)
+	settings, err := nodeplan.NewSettings(r.Verdict.Drains, r.Config, options)
 	if err != nil {
 		return fmt.Errorf("%s: %w", r.ConfigSource, err)
 	}

@@ -37,6 +37,14 @@ func (c Config) Enabled(gate string) bool {
 	return on || !set
 }
 
+// Schedule returns the buckets of the node's shutdown; nil: the graceful node shutdown is off.
+func (c Config) Schedule() plan.Schedule {
+	if !c.Enabled("GracefulNodeShutdown") {
+		return nil
+	}
+	return c.Shutdown.Schedule(c.Enabled("GracefulNodeShutdownBasedOnPodPriority"))
+}
+
 // Load reads a kubelet's configuration as the kubelet does: a file, into which the drop-ins of a folder are
 // merged. The drop-ins are all files below the folder that end in .conf, in the order of their paths, and the
 // last one overrides the others. Either argument may be "". The file may also have the answer of a kubelet's /configz.

@@ -19,7 +19,6 @@ import (
 	"github.com/kubegrace/kubegrace/examples/kubegrace-node/internal/login1"
 	"github.com/kubegrace/kubegrace/examples/kubegrace-node/internal/nodeplan"
 	"github.com/kubegrace/kubegrace/examples/kubegrace-node/internal/socket"
-	"github.com/kubegrace/kubegrace/shutdown/plan"
 )
 
 // lookTimeout is how long logind and the agent together have to answer.
@@ -68,7 +67,7 @@ type State struct {
 	// ConfigError is the error of reading the kubelet's configuration files; nil if they were read, or if none
 	// are known.
 	ConfigError error `json:"-"`
-	// Config is the kubelet's configuration.
+	// Config is the kubelet's configuration; the zero value if it is not known.
 	Config kubeletconfig.Config `json:"-"`
 	// NotSeen names what could not be seen.
 	NotSeen []Unseen `json:"notSeen,omitempty"`
@@ -214,15 +213,6 @@ func (s *State) lock(kind func(login1.Lock) bool) *login1.Lock {
 		return nil
 	}
 	return &s.Logind.Locks[i]
-}
-
-// schedule returns the kubelet's buckets; nil: its graceful node shutdown is off, or its configuration is not
-// known.
-func (s *State) schedule() plan.Schedule {
-	if !s.Config.Enabled("GracefulNodeShutdown") {
-		return nil
-	}
-	return s.Config.Shutdown.Schedule(s.Config.Enabled("GracefulNodeShutdownBasedOnPodPriority"))
 }
 
 // LimitFile returns the path of the file that overrides an agent's drop-in, so that the agent cannot raise

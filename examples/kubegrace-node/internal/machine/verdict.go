@@ -98,7 +98,7 @@ func (s *State) Judge(agentsConfig bool) Verdict {
 }
 
 // needed returns how long the kubelet's configuration asks the host to wait: the sum of its buckets.
-func (s *State) needed() time.Duration { return s.schedule().Total() }
+func (s *State) needed() time.Duration { return s.Config.Schedule().Total() }
 
 // NeededSeconds returns how long the kubelet's configuration asks the host to wait; false if the configuration
 // is not known.
@@ -110,7 +110,7 @@ func (s *State) judgeKubelet(v *Verdict) {
 	switch {
 	case s.ConfigSource == "":
 		v.set(Unknown, "the kubelet holds the inhibitor lock, and logind waits for up to %s; whether that covers its configuration could not be seen.", LimitText(s.Logind.Limit()))
-	case len(s.schedule()) == 0:
+	case len(s.Config.Schedule()) == 0:
 		v.set(Unknown, "the kubelet holds the inhibitor lock for another configuration than it has now: %s has no shutdownGracePeriod.", s.ConfigSource)
 		v.do("Give what this prints with --config: it is the configuration that the kubelet uses.", "kubectl get --raw /api/v1/nodes/NODE/proxy/configz")
 	case s.Logind.Limit() < needed:
@@ -142,7 +142,7 @@ func (s *State) judgeAgent(v *Verdict, agent *login1.Lock, agentsConfig bool) {
 		v.Status = Unknown
 		v.Text += " Which pods lose time could not be seen: run it as root, or give the agent's configuration with --config."
 	}
-	if len(s.schedule()) > 0 {
+	if len(s.Config.Schedule()) > 0 {
 		v.because("The kubelet is configured to drain too (%s, %s): beside %s it should not.", s.ConfigSource, LimitText(s.needed()), agent.Who)
 	}
 }
@@ -230,7 +230,7 @@ func (s *State) judgeNobody(v *Verdict) {
 		v.do("If the shutdown is called off: restart the kubelet, which tries once, at its start.", "systemctl restart kubelet")
 	case s.ConfigSource == "":
 		cause = s.Kubelets[0].text() + " holds no lock; why could not be seen."
-	case len(s.schedule()) == 0:
+	case len(s.Config.Schedule()) == 0:
 		cause = s.Kubelets[0].text() + " has no graceful node shutdown: it is off in " + s.ConfigSource + "."
 		v.do("Set shutdownGracePeriod and shutdownGracePeriodCriticalPods, and restart the kubelet.", "")
 	case s.Logind.Limit() < needed:

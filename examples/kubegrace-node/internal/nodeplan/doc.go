@@ -1,7 +1,7 @@
 // Package nodeplan computes what the shutdown of each node would do to its pods, and which changes
 // of the configuration would let every pod have its grace period:
 //
-//	settings, err := nodeplan.NewSettings(nodeplan.Kubelet, config, gates, options)
+//	settings, err := nodeplan.NewSettings(nodeplan.Kubelet, config, options)
 //	document := settings.Document(cluster.Nodes())
 //
 // For [Kubegrace], package shutdown/plan does the arithmetic, as it does in the agent itself. For

@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/kubegrace/kubegrace/examples/internal/duration"
+	"github.com/kubegrace/kubegrace/examples/kubegrace-node/internal/kubeletconfig"
 	"github.com/kubegrace/kubegrace/examples/kubegrace-node/internal/podinfo"
 	"github.com/kubegrace/kubegrace/examples/kubegrace-node/internal/podlist"
 	"github.com/kubegrace/kubegrace/graceperiod"
@@ -21,7 +22,7 @@ import (
 
 // OfAgent returns the plan of a running agent as a document. A limit of 0 means that the host sets no limit.
 func OfAgent(config plan.Config, limit time.Duration, p plan.Plan) Document {
-	s := Settings{agent: Kubegrace, config: config, options: plan.Options{Limit: limit}}
+	s := Settings{agent: Kubegrace, config: kubeletconfig.Config{Shutdown: config}, options: plan.Options{Limit: limit}}
 	n := s.node(podlist.ThisNode, p)
 	n.warn(p.Warnings)
 	h := s.Header()
@@ -45,7 +46,7 @@ func (s Settings) Plan(node *podlist.Node) Node {
 	case s.agent == Kubelet:
 		n.warn(append(p.Warnings, staticWarnings(node)...))
 	default:
-		n.warn(validation.WarnNodeShutdown(s.config, pods, s.options))
+		n.warn(validation.WarnNodeShutdown(s.config.Shutdown, pods, s.options))
 	}
 	return n
 }

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/kubegrace/kubegrace/examples/internal/duration"
+	"github.com/kubegrace/kubegrace/examples/kubegrace-node/internal/kubeletconfig"
 	"github.com/kubegrace/kubegrace/examples/kubegrace-node/internal/podlist"
 	"github.com/kubegrace/kubegrace/shutdown/plan"
 )
@@ -66,7 +67,7 @@ func (s Settings) withSchedule(schedule plan.Schedule) (Settings, bool) {
 		return s, false
 	}
 	var config plan.Config
-	if len(s.config.ShutdownGracePeriodByPodPriority) > 0 {
+	if len(s.config.Shutdown.ShutdownGracePeriodByPodPriority) > 0 {
 		for _, b := range schedule {
 			config.ShutdownGracePeriodByPodPriority = append(config.ShutdownGracePeriodByPodPriority, plan.PodPriorityGracePeriod{Priority: b.Priority, ShutdownGracePeriodSeconds: b.Seconds})
 		}
@@ -75,7 +76,7 @@ func (s Settings) withSchedule(schedule plan.Schedule) (Settings, bool) {
 		config.ShutdownGracePeriod.Duration = schedule.Total()
 		config.ShutdownGracePeriodCriticalPods.Duration = time.Duration(schedule[1].Seconds) * time.Second
 	}
-	other, err := NewSettings(s.agent, config, s.gates, s.options)
+	other, err := NewSettings(s.agent, kubeletconfig.Config{Shutdown: config, FeatureGates: s.config.FeatureGates}, s.options)
 	return other, err == nil && !other.off
 }
 
@@ -85,7 +86,7 @@ func (s Settings) configChange() Change {
 	if s.agent == Kubegrace {
 		c.Where = "the agent's configuration, before its restart"
 	}
-	if len(s.config.ShutdownGracePeriodByPodPriority) > 0 {
+	if len(s.config.Shutdown.ShutdownGracePeriodByPodPriority) > 0 {
 		items := make([]string, len(s.schedule))
 		for i, b := range s.schedule {
 			items[i] = fmt.Sprintf("{priority: %d, shutdownGracePeriodSeconds: %d}", b.Priority, b.Seconds)
@@ -94,8 +95,8 @@ func (s Settings) configChange() Change {
 		return c
 	}
 	c.Lines = []string{
-		fmt.Sprintf("shutdownGracePeriod: %s", s.config.ShutdownGracePeriod.Duration),
-		fmt.Sprintf("shutdownGracePeriodCriticalPods: %s", s.config.ShutdownGracePeriodCriticalPods.Duration),
+		fmt.Sprintf("shutdownGracePeriod: %s", s.config.Shutdown.ShutdownGracePeriod.Duration),
+		fmt.Sprintf("shutdownGracePeriodCriticalPods: %s", s.config.Shutdown.ShutdownGracePeriodCriticalPods.Duration),
 	}
 	return c
 }

@@ -17,6 +17,7 @@ import (
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/yaml"
 
+	"github.com/kubegrace/kubegrace/examples/kubegrace-node/internal/kubeletconfig"
 	"github.com/kubegrace/kubegrace/examples/kubegrace-node/internal/nodeplan"
 	"github.com/kubegrace/kubegrace/examples/kubegrace-node/internal/podlist"
 	"github.com/kubegrace/kubegrace/internal/staticpod"
@@ -26,7 +27,7 @@ import (
 // summaryOf returns the summary of a plan for one node with these pods. limit is how long the host waits; 0: no limit.
 func summaryOf(t *testing.T, agent nodeplan.Agent, config plan.Config, limit time.Duration, pods []*v1.Pod) nodeplan.Summary {
 	t.Helper()
-	settings, err := nodeplan.NewSettings(agent, config, nil, plan.Options{Limit: limit, Steps: plan.Steps{Publish: true, Readiness: true, Statuses: true}})
+	settings, err := nodeplan.NewSettings(agent, kubeletconfig.Config{Shutdown: config}, plan.Options{Limit: limit, Steps: plan.Steps{Publish: true, Readiness: true, Statuses: true}})
 	require.NoError(t, err)
 	return settings.Document([]*podlist.Node{{Name: "node", Pods: pods}}).Summary
 }
@@ -194,7 +195,7 @@ func TestPrioritySources(t *testing.T) {
 		for agent, want := range map[nodeplan.Agent]string{
 			nodeplan.Kubelet: cmp.Or(test.kubeletSays, test.bothSay), nodeplan.Kubegrace: cmp.Or(test.kubegraceSays, test.bothSay),
 		} {
-			settings, err := nodeplan.NewSettings(agent, twoFields(30, 0), nil, plan.Options{PriorityOf: func(class string) (int32, bool) { return 7, class == "given" }})
+			settings, err := nodeplan.NewSettings(agent, kubeletconfig.Config{Shutdown: twoFields(30, 0)}, plan.Options{PriorityOf: func(class string) (int32, bool) { return 7, class == "given" }})
 			require.NoError(t, err)
 			for _, pod := range podsByName(settings.Plan(node)) {
 				require.Equal(t, want, pod.PrioritySource, "%s, %s", name, agent)
@@ -215,7 +216,7 @@ func web(grace int64) *v1.Pod {
 // file that sets this limit ("": the kubelet may set it), and the grace period of its only pod, in seconds.
 func proposalsOn(t *testing.T, limit time.Duration, limitFile string, grace int64) []nodeplan.Proposal {
 	t.Helper()
-	settings, err := nodeplan.NewSettings(nodeplan.Kubelet, twoFields(30, 10), nil, plan.Options{})
+	settings, err := nodeplan.NewSettings(nodeplan.Kubelet, kubeletconfig.Config{Shutdown: twoFields(30, 10)}, plan.Options{})
 	require.NoError(t, err)
 	machine := settings.OnMachine(limit, limitFile)
 	require.Equal(t, limitFile, machine.Header().LimitedBy)
@@ -244,7 +245,7 @@ func TestNoProposalForALimitThatTheKubeletRaises(t *testing.T) {
 // that ask for 60 s loses 40 s, so the Deployment web loses 80 s. The pod job asks for 50 s and loses 30 s. The static
 // pod etcd asks for 21 s and loses 1 s.
 func TestLossesByGroup(t *testing.T) {
-	settings, err := nodeplan.NewSettings(nodeplan.Kubelet, twoFields(30, 10), nil, plan.Options{}) // 20 s: 30 s less 10 s for critical pods
+	settings, err := nodeplan.NewSettings(nodeplan.Kubelet, kubeletconfig.Config{Shutdown: twoFields(30, 10)}, plan.Options{}) // 20 s: 30 s less 10 s for critical pods
 	require.NoError(t, err)
 	static := newPod("etcd-n2", 0, 21)
 	static.OwnerReferences = []metav1.OwnerReference{{Kind: "Node", Name: "n2"}}
@@ -286,7 +287,7 @@ func TestHowLongAHookSleeps(t *testing.T) {
 // kubeletPlan returns the plan of a kubelet for one node: the header of the document, and the node.
 func kubeletPlan(t *testing.T, config plan.Config, limit time.Duration, pods []*v1.Pod) (nodeplan.Header, nodeplan.Node) {
 	t.Helper()
-	settings, err := nodeplan.NewSettings(nodeplan.Kubelet, config, nil, plan.Options{Limit: limit})
+	settings, err := nodeplan.NewSettings(nodeplan.Kubelet, kubeletconfig.Config{Shutdown: config}, plan.Options{Limit: limit})
 	require.NoError(t, err)
 	return settings.Header(), settings.Plan(&podlist.Node{Name: "node", Pods: pods})
 }

@@ -28,8 +28,7 @@ func Agents() []string { return []string{string(Kubelet), string(Kubegrace)} }
 // with [NewSettings].
 type Settings struct {
 	agent    Agent
-	config   plan.Config
-	gates    map[string]bool
+	config   kubeletconfig.Config
 	schedule plan.Schedule
 	options  plan.Options
 
@@ -38,22 +37,20 @@ type Settings struct {
 	canRaiseLimit bool   // no file overrides the agent's drop-in
 }
 
-// NewSettings makes the settings from a kubelet's configuration and the feature gates of its file. A gate that
-// is missing has its default. For [Kubelet] only Limit and PriorityOf of the options count. An options.Limit of 0
+// NewSettings makes the settings from a kubelet's configuration. For [Kubelet] only Limit and PriorityOf of the options count. An options.Limit of 0
 // means that how long the host waits is not known. A configuration that a kubelet refuses is an error.
-func NewSettings(agent Agent, config plan.Config, gates map[string]bool, options plan.Options) (Settings, error) {
-	kubelet := kubeletconfig.Config{FeatureGates: gates}
+func NewSettings(agent Agent, config kubeletconfig.Config, options plan.Options) (Settings, error) {
 	checks := validation.Options{
-		NoGracefulNodeShutdown:  !kubelet.Enabled("GracefulNodeShutdown"),
-		NoShutdownByPodPriority: !kubelet.Enabled("GracefulNodeShutdownBasedOnPodPriority"),
+		NoGracefulNodeShutdown:  !config.Enabled("GracefulNodeShutdown"),
+		NoShutdownByPodPriority: !config.Enabled("GracefulNodeShutdownBasedOnPodPriority"),
 	}
-	if err := validation.ValidateNodeShutdown(config, checks); err != nil {
+	if err := validation.ValidateNodeShutdown(config.Shutdown, checks); err != nil {
 		return Settings{}, err
 	}
 	if agent == Kubelet {
 		options = plan.Options{Limit: options.Limit, PriorityOf: options.PriorityOf, NoRollOver: true}
 	}
-	s := Settings{agent: agent, config: config, gates: gates, options: options, schedule: config.Schedule(!checks.NoShutdownByPodPriority)}
+	s := Settings{agent: agent, config: config, options: options, schedule: config.Schedule()}
 	if len(s.schedule) == 0 {
 		// Off: the pods are killed with the host. Two buckets of 0 s give the same plan.
 		s.off = true
@@ -103,7 +100,7 @@ func (s Settings) limitedTo(limit time.Duration) Settings {
 
 // Header returns what a document says about the agent and its configuration, as opposed to the nodes.
 func (s Settings) Header() Header {
-	h := Header{Agent: s.agent, Configuration: s.config, Off: s.off, NoLock: s.noLock(), NeededSeconds: s.needed().Seconds(), LimitedBy: s.limitFile}
+	h := Header{Agent: s.agent, Configuration: s.config.Shutdown, Off: s.off, NoLock: s.noLock(), NeededSeconds: s.needed().Seconds(), LimitedBy: s.limitFile}
 	if s.options.Limit != 0 {
 		seconds := s.options.Limit.Seconds()
 		h.LimitSeconds = &seconds
