@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	v1 "k8s.io/api/core/v1"
 )
@@ -46,49 +47,41 @@ func (tr *Terminator) KillContainer(ctx context.Context, pod *v1.Pod, c Containe
 	options := stopOptions{ignoreOrder: true, oneAttempt: req.OneAttempt, message: req.message(pod, c.Name), hooks: req.Hooks}
 	// Look for the run in a new list.
 	state := tr.lock(pod)
+	state.callers++
 	list := state.requestList(tr.callContext(ctx), pod)
 	state.unlock()
 	err := list.wait(ctx)
 	options.trustSuccess = errors.Is(err, errors.ErrUnsupported) // the runtime cannot list
-	if err == nil {
-		listed, found := list.find(c)
-		if !found { // it has ended
-			result.Phase, result.Outcome = PhaseEnded, OutcomeNotFound
-			return result, nil
-		}
-		c = listed
-	}
-	state = tr.lock(pod)
-	earlier := state.stopOf(c) // a stop by another caller, or one that was given up; nil: none
-	isBeingStopped := earlier != nil && earlier.inProgress()
-	if !isBeingStopped && state.hasEndedSince(list, c) {
+	state.mu.Lock()
+	state.callers--
+	s := state.stopOf(c) // by another caller, or one that was given up; nil: none
+	isBeingStopped := s != nil && s.inProgress
+	listed, found := state.lists.find(c)
+	if err == nil && !found && !isBeingStopped { // it has ended
 		defer state.unlock()
-		if earlier != nil && earlier.result.Outcome.hasEnded() { // another caller has stopped it since the list
-			return earlier.result, nil
+		if s != nil && s.result.Outcome.hasEnded() { // another caller has stopped it
+			return s.result, nil
 		}
 		result.Phase, result.Outcome = PhaseEnded, OutcomeNotFound
 		return result, nil
 	}
+	if err == nil && found {
+		c = listed
+	}
 	// Begin to stop it, or join its stop in progress, and wait for the end of the stop.
-	s := state.stop(tr.callContext(ctx), pod, c, newDeadline, options)
+	s = state.stop(tr.callContext(ctx), pod, c, newDeadline, options)
 	if t := state.termination; t.inProgress() { // the termination must wait for the container too
 		t.include(s)
 	}
-	done := s.done // of this attempt: a later attempt has another channel
 	state.unblockStops()
 	state.unlock()
-	select {
-	case <-done:
-	case <-ctx.Done():
-		return s.currentResult(), stillRunningError([]string{fullName(pod, c.Name)}, context.Cause(ctx))
+	inProgress := false
+	state.waitWhile(ctx, func() (wait bool, never time.Time) {
+		result, inProgress = s.result, s.inProgress
+		return inProgress && ctx.Err() == nil, never
+	})
+	if inProgress {
+		return result, stillRunningError([]string{fullName(pod, c.Name)}, context.Cause(ctx))
 	}
-	result = s.currentResult()
 	return result, Result{Containers: []ContainerResult{result}}.Err()
-}
-
-// hasEndedSince reports whether a run has ended since the list older: a newer list has arrived, and lacks the
-// run. The result is false if the call for older was never made.
-func (p *podState) hasEndedSince(older *listCall, c Container) bool {
-	isNewer := older.number > 0 && p.lists.newestNumber > older.number // number 0: older was never made
-	return isNewer && !p.lists.has(c)
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"time"
 
 	v1 "k8s.io/api/core/v1"
@@ -56,13 +55,6 @@ type listCall struct {
 	done    chan struct{} // closed when the fields below are set
 	running []Container
 	err     error
-}
-
-// has reports whether the newest list has the run. If c or the listed run has no Began, the ID alone decides.
-func (l *lists) has(c Container) bool {
-	return slices.ContainsFunc(l.newestRuns, func(listed Container) bool {
-		return listed.ID == c.ID && (c.Began.IsZero() || listed.Began.IsZero() || runOf(listed) == runOf(c))
-	})
 }
 
 // requestList returns a list that begins after this call: at once or, if a list is in progress, when that has returned.
@@ -138,22 +130,17 @@ func (p *podState) finishList(list *listCall, running []Container, err error) {
 
 // applyList updates the pod from a list that has arrived. The caller holds the mutex.
 //
-//   - During a termination that does not name its containers, each run on the list is stopped, or given up at once if it
-//     is too late to begin (isOverdue).
+//   - During a termination that does not name its containers, each run on the list is stopped.
 //   - A run whose stop was given up has ended after all if the list lacks it (mayRun). It no longer blocks the stops of
 //     sidecars.
 //   - A start that returned before the list began is forgotten: the list has what it started, if that still runs.
 func (p *podState) applyList(list *listCall) {
 	t := p.termination
-	stopsAll := t.inProgress() && t.usesLists
+	stopsAll := t.inProgress() && t.usesLists()
 	for _, c := range list.running {
 		s := p.stopOf(c)
-		isStopping := s != nil && s.inProgress()
-		switch {
-		case stopsAll && t.isOverdue() && !isStopping:
-			s = t.giveUp(c, s)
-		case stopsAll:
-			s = t.stopContainer(c, s, stopOptions{oneAttempt: t.request.OneAttempt, hooks: t.request.Hooks})
+		if stopsAll {
+			s = t.stopListed(c, s)
 		}
 		if s != nil {
 			s.lastListedIn = list.number
@@ -167,11 +154,11 @@ func (p *podState) applyList(list *listCall) {
 	p.unblockStops()
 }
 
-// find returns the run that this list has with c.ID and, unless it is zero, with c.Began. The result has c's
-// name. Its PreStopDone is set if c or the listed run has it set.
-func (l *listCall) find(c Container) (listed Container, found bool) {
-	for _, run := range l.running {
-		if run.ID == c.ID && (c.Began.IsZero() || runOf(run) == runOf(c)) {
+// find returns the run that the newest list has with c.ID and c.Began. If one of the two has no Began, the ID alone
+// decides. The result has c's name. Its PreStopDone is set if c or the listed run has it set.
+func (l *lists) find(c Container) (listed Container, found bool) {
+	for _, run := range l.newestRuns {
+		if run.ID == c.ID && (c.Began.IsZero() || run.Began.IsZero() || runOf(run) == runOf(c)) {
 			run.Name, run.PreStopDone = c.Name, c.PreStopDone || run.PreStopDone
 			return run, true
 		}

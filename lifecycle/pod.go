@@ -4,12 +4,14 @@ import (
 	"context"
 	"math"
 	"sync"
+	"time"
 
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/klog/v2"
 
 	"github.com/kubegrace/kubegrace/internal/call"
+	"github.com/kubegrace/kubegrace/internal/times"
 )
 
 // podState is what the terminator keeps about a pod: its termination, the calls of Start, and the stops of its
@@ -27,8 +29,8 @@ type podState struct {
 	stops       map[containerRun]*containerStop
 	termination *Termination  // the newest one; nil: none since Forget
 	podStop     *podStop      // the newest one; nil: none, or containers stop one by one
-	postStarts  int           // number of PostStart calls in progress
-	nextStop    chan struct{} // closed when the next stop begins; nil: nobody waits for it
+	callers     int           // number of calls of PostStart and KillContainer in progress that read the stops or lists
+	changed     chan struct{} // closed at the next change (wake); nil: nobody waits for one
 }
 
 // containerRun identifies one run of a container, from a start to the exit. A runtime may use an ID again for the
@@ -52,17 +54,17 @@ func newPodState(tr *Terminator, key types.UID) *podState {
 }
 
 // unlock drops what nobody needs any more, and unlocks the mutex. It drops the stops of containers that
-// have ended, unless a termination or a PostStart may still read them. It drops the pod itself if nothing
+// have ended, unless a termination or a caller may still read them. It drops the pod itself if nothing
 // of it remains.
 func (p *podState) unlock() {
-	if !p.termination.inProgress() && p.postStarts == 0 {
+	if !p.termination.inProgress() && p.callers == 0 {
 		for key, s := range p.stops {
-			if !s.inProgress() && (s.result.Outcome.hasEnded() || !s.mayRun()) {
+			if !s.inProgress && (s.result.Outcome.hasEnded() || !s.mayRun()) {
 				delete(p.stops, key)
 			}
 		}
 	}
-	isIdle := len(p.stops)+len(p.starts)+p.postStarts == 0 && p.lists.inProgress == nil
+	isIdle := len(p.stops)+len(p.starts)+p.callers == 0 && p.lists.inProgress == nil
 	if p.termination == nil && isIdle && !p.dropped {
 		p.dropped = true
 		p.terminator.mu.Lock()
@@ -72,20 +74,65 @@ func (p *podState) unlock() {
 	p.mu.Unlock()
 }
 
+// wake makes all who wait for a change of the pod look again (waitWhile): its termination, its stops, PostStart and
+// KillContainer. Call it after a change of what they wait for. The caller holds the mutex.
+func (p *podState) wake() {
+	if p.changed != nil {
+		close(p.changed)
+		p.changed = nil
+	}
+}
+
+// nextChange returns a channel that the next wake closes. The caller holds the mutex.
+func (p *podState) nextChange() <-chan struct{} {
+	if p.changed == nil {
+		p.changed = make(chan struct{})
+	}
+	return p.changed
+}
+
+// waitWhile waits as long as mustWait returns true. It calls mustWait, with the mutex held, at once, after each change of
+// the pod (wake), when ctx ends, and at the time askAgain that mustWait has returned; a time that has passed is ignored.
+func (p *podState) waitWhile(ctx context.Context, mustWait func() (wait bool, askAgain time.Time)) {
+	for {
+		now, ended := time.Now(), ctx.Done()
+		if ctx.Err() != nil {
+			ended = nil // mustWait knows
+		}
+		p.mu.Lock()
+		wait, askAgain := mustWait()
+		if !wait {
+			p.unlock()
+			return
+		}
+		changed := p.nextChange()
+		p.unlock()
+		var timer <-chan time.Time
+		if askAgain.After(now) {
+			timer = times.After(askAgain)
+		}
+		select {
+		case <-changed:
+		case <-timer:
+		case <-ended:
+		}
+	}
+}
+
 // forget implements [Terminator.Forget]: it drops everything except starts and stops in progress.
 func (p *podState) forget() {
 	if t := p.termination; t.inProgress() && t.needsList() {
 		t.minList = math.MaxInt // no later list is applied to this termination, so none counts as the new one that it needs
 	}
-	p.termination.wake()
 	p.termination = nil
+	p.wake()
 	for start := range p.starts {
 		if start.returned {
 			delete(p.starts, start)
 		}
 	}
 	for key, s := range p.stops {
-		if !s.inProgress() {
+		if !s.inProgress {
 			delete(p.stops, key)
 		}
 	}
@@ -105,19 +152,13 @@ func (p *podState) stop(ctx context.Context, apiPod *v1.Pod, c Container, newDea
 		s.run, s.result.Began = runOf(c), c.Began
 		p.stops[s.run] = s
 	}
-	if options.ignoreOrder && !s.options.ignoreOrder { // a sidecar that waits for its turn is stopped now
-		s.options.ignoreOrder = true
-		s.unblock()
-	}
-	if s.inProgress() {
+	if s.inProgress {
+		s.options.ignoreOrder = s.options.ignoreOrder || options.ignoreOrder // a sidecar that waits for its turn is stopped now
 		s.shorten(newDeadline)
-		return s
+	} else {
+		s.begin(ctx, apiPod, newDeadline, options)
 	}
-	s.begin(ctx, apiPod, newDeadline, options)
-	if p.nextStop != nil { // a PostStart waits for a stop of its container
-		close(p.nextStop)
-		p.nextStop = nil
-	}
+	p.wake()
 	return s
 }
 
@@ -139,7 +180,7 @@ func (p *podState) stopOf(c Container) *containerStop {
 	}
 	var found *containerStop
 	for _, s := range p.stops {
-		if s.run.id == c.ID && (found == nil || s.inProgress()) {
+		if s.run.id == c.ID && (found == nil || s.inProgress) {
 			found = s
 		}
 	}
@@ -148,55 +189,35 @@ func (p *podState) stopOf(c Container) *containerStop {
 
 // isBlocked reports whether containers of a role must not stop yet. A sidecar waits for main containers
 // and for sidecars declared after it, because they may need it. Only a container that may be running is
-// waited for (k/k#125880); blockers finds these.
+// waited for (k/k#125880): one whose stop has not ended it (mayRun), or one that is being started.
 func (p *podState) isBlocked(r role) bool {
 	if !r.isSidecar() {
 		return false
 	}
-	hasMain, lastSidecar := p.blockers()
-	return hasMain || lastSidecar > r
-}
-
-// blockers returns which containers may be running, and so keep sidecars from stopping: those that have a stop
-// (mayRun), and those that are being started. hasMain says whether one is a main container, for which all sidecars wait.
-// lastSidecar is the last sidecar, for which those declared before it wait; roleUnknown if there is none.
-func (p *podState) blockers() (hasMain bool, lastSidecar role) {
-	lastSidecar = roleUnknown
-	add := func(r role) {
-		if r == roleMain {
-			hasMain = true
-		}
-		if r.isSidecar() {
-			lastSidecar = max(lastSidecar, r)
-		}
-	}
+	needsIt := func(other role) bool { return other == roleMain || other > r }
 	for _, s := range p.stops {
-		if s.mayRun() {
-			add(s.role)
-		}
-	}
-	for start := range p.starts { // its container may be running
-		add(start.role)
-	}
-	return hasMain, lastSidecar
-}
-
-// unblockStops lets each sidecar stop that nothing needs any more: no main container and no sidecar declared after it
-// may be running. During a termination it also cancels the starts of such sidecars, and of all other containers, whose
-// stops never wait. Call it whenever a container that sidecars wait for may have ended. The caller holds the mutex.
-func (p *podState) unblockStops() {
-	hasMain, lastSidecar := p.blockers()
-	mayStop := func(r role) bool { return !r.isSidecar() || !hasMain && lastSidecar <= r }
-	for _, s := range p.stops {
-		if s.role.isSidecar() && mayStop(s.role) {
-			s.unblock()
+		if needsIt(s.role) && s.mayRun() {
+			return true
 		}
 	}
 	for start := range p.starts {
-		if p.termination.inProgress() && mayStop(start.role) {
+		if needsIt(start.role) {
+			return true
+		}
+	}
+	return false
+}
+
+// unblockStops lets each sidecar stop that nothing needs any more (isBlocked). During a termination it also cancels the
+// starts of such sidecars, and of all other containers, whose stops never wait. Call it whenever a container that sidecars
+// wait for may have ended. The caller holds the mutex.
+func (p *podState) unblockStops() {
+	for start := range p.starts {
+		if p.termination.inProgress() && !p.isBlocked(start.role) {
 			start.cancel(ErrTerminating)
 		}
 	}
+	p.wake()
 }
 
 // cancelStarts cancels the contexts of all calls of [Terminator.Start] in progress.
@@ -213,7 +234,7 @@ func (p *podState) markFailing(s *containerStop) (isOnlyOne bool) {
 	defer p.mu.Unlock()
 	s.failing = true
 	for _, other := range p.stops {
-		if other != s && other.failing && other.inProgress() {
+		if other != s && other.failing && other.inProgress {
 			return false
 		}
 	}

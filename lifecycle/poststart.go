@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	v1 "k8s.io/api/core/v1"
 
@@ -71,35 +72,43 @@ func (tr *Terminator) postStart(caller context.Context, pod *v1.Pod, c Container
 	handler := spec.Lifecycle.PostStart
 	ctx, cancel := context.WithCancelCause(caller)
 	defer cancel(nil)
+	defer context.AfterFunc(tr.ctx, func() { cancel(CauseTerminatorClosed) })()
 	state := tr.lock(pod)
-	state.postStarts++ // keeps the pod's stops, which waitForPostStart reads
+	state.callers++ // keeps the pod's stops
 	state.unlock()
-	returned := make(chan struct{})
+	hasReturned := false
 	state.spawn(ctx, "the hook", pod, c.Name, func() error {
 		defer call.WatchEnd(ctx, "the postStart hook", logValues(pod, c.Name)()...)()
 		_, err := tr.opts.Hooks.Run(ctx, c.ID, pod, spec, handler)
 		return err
 	}, func(hookErr error) {
-		err = hookErr
-		close(returned)
+		state.mu.Lock()
+		defer state.mu.Unlock()
+		err, hasReturned = hookErr, true
+		state.wake()
 	})
-	// Wait until the hook has returned. cause is why it was cancelled; nil: it was not cancelled.
-	var exited <-chan struct{}
 	if kindOf(handler) == kindSleep { // other hooks may have work to do outside the exited container
-		exited = state.watchExit(ctx, pod, c, func(error) {}) // a panic has been logged
+		state.watchExit(ctx, pod, c, cancel, func(error) {}) // a panic has been logged
 	}
-	cause := state.waitForPostStart(c, returned, exited)
-	if cause != nil {
-		cancel(cause)
-		<-returned
-	}
+	// Wait until the hook has returned. Meanwhile cancel it if a stop of the container has ended or has used up its grace
+	// period.
+	state.waitWhile(ctx, func() (wait bool, askAgain time.Time) {
+		s := state.stopOf(c)
+		switch {
+		case s == nil || hasReturned:
+			return !hasReturned, askAgain
+		case !s.inProgress:
+			cancel(ErrTerminating)
+		case s.deadline.hasPassed():
+			cancel(s.deadline.cause())
+		}
+		return true, s.deadline.end
+	})
+	cause := context.Cause(ctx) // nil: nobody has cancelled the hook
 	state.mu.Lock()
-	state.postStarts--
+	state.callers--
 	isStopping := state.termination != nil || state.stopOf(c) != nil
 	state.unlock()
-	if cause == nil { // the caller may have cancelled the hook
-		cause = context.Cause(caller)
-	}
 	// Decide whether an error is a failure of the hook.
 	switch {
 	case err == nil, errors.Is(cause, CauseContainerExited):
@@ -113,36 +122,4 @@ func (tr *Terminator) postStart(caller context.Context, pod *v1.Pod, c Container
 		state.recordWarning(ctx, pod, c.Name, containerReference(pod, role, c.Name), "FailedPostStartHook", "PostStartHook failed")
 	}
 	return failed, err
-}
-
-// waitForPostStart waits until a postStart hook has returned, or must be cancelled: its container has exited, or a
-// stop of the container has ended or has used up its grace period. It returns the cause of the cancellation; nil if
-// the hook has returned.
-func (p *podState) waitForPostStart(c Container, returned, exited <-chan struct{}) error {
-	for { // look again whenever a stop in the pod begins: it may be that of this container
-		p.mu.Lock()
-		s := p.stopOf(c)
-		if p.nextStop == nil {
-			p.nextStop = make(chan struct{})
-		}
-		nextStop := p.nextStop
-		var expired, ended <-chan struct{}
-		if s != nil {
-			expired, ended = s.expired, s.done
-		}
-		p.mu.Unlock()
-		select {
-		case <-returned:
-			return nil
-		case <-exited:
-			return CauseContainerExited
-		case <-expired:
-			return s.deadlineCause()
-		case <-ended:
-			return ErrTerminating
-		case <-p.terminator.ctx.Done():
-			return CauseTerminatorClosed
-		case <-nextStop:
-		}
-	}
 }

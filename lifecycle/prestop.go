@@ -23,9 +23,16 @@ var errHookFailed = errors.New("the hook returned an error; see the result, OnHo
 type preStop struct {
 	handled     bool // this agent or a previous one has begun or skipped it
 	kind        handlerKind
+	ctx         context.Context // its cause is that of the hook's cancellation; nil: the hook was not called
 	startedAt   time.Time
-	cancelledAt time.Time     // zero: not cancelled
-	returned    chan struct{} // closed when the hook has returned and its outcome is set and logged; nil: the hook was not called
+	cancelledAt time.Time // zero: not cancelled
+	returned    bool      // the hook has returned, and its outcome is set and logged
+}
+
+// cause returns why the hook was cancelled; "" if it was not.
+func (h *preStop) cause() (cause Cause) {
+	_ = errors.As(context.Cause(h.ctx), &cause)
+	return cause
 }
 
 // runHook runs the container's preStop hook, if it has one and beginHook does not skip it. It returns when
@@ -39,41 +46,35 @@ func (s *containerStop) runHook() {
 	if hooks == nil {
 		hooks = s.pod.terminator.opts.Hooks
 	}
-	if !s.beginHook(handler) {
-		return
-	}
 	// The hook sees the deadline, which may move earlier, but its context ends only by cancel, with a Cause.
 	ctx, cancel := context.WithCancelCause(&graceContext{Context: s.ctx, stop: s})
 	defer cancel(nil)
+	if !s.beginHook(ctx, handler) {
+		return
+	}
 	apiPod, spec := s.apiPod, s.spec // copies: before Run is called, another attempt may replace them (containerStop.begin)
 	s.pod.spawn(ctx, "the hook", apiPod, spec.Name, func() error {
 		_, err := hooks.Run(ctx, s.container.ID, apiPod, spec, handler)
 		return err
 	}, s.hookReturned)
-	var exited <-chan struct{}
 	if s.hook.kind == kindSleep { // other hooks may have work to do outside the exited container
-		exited = s.pod.watchExit(ctx, s.apiPod, s.container, s.addError)
+		s.pod.watchExit(ctx, s.apiPod, s.container, cancel, s.addError)
 	}
-	var cause Cause
-	select {
-	case <-s.hook.returned:
-		return
-	case <-exited:
-		cause = CauseContainerExited
-	case <-s.expired:
-		cause = s.deadlineCause()
-	case <-s.ctx.Done():
-		cause = CauseTerminatorClosed
-	}
-	s.noteHookCancelled(cause) // first: the hook may return as soon as it is cancelled
-	cancel(cause)
+	s.pod.waitWhile(ctx, func() (wait bool, askAgain time.Time) {
+		wait = !s.hook.returned && ctx.Err() == nil && !s.deadline.hasPassed()
+		if !wait && !s.hook.returned {
+			cancel(s.deadline.cause()) // no effect if the container's exit or Close has cancelled it
+			s.hook.cancelledAt = time.Now()
+		}
+		return wait, s.deadline.end
+	})
 }
 
 // beginHook decides whether the hook runs now, and marks it as begun or skipped, so that it runs at most
 // once per run of the container. It is skipped if it was begun or skipped before, also by an earlier agent, if a
 // later run has replaced this one, if the deadline has passed, or if it is a sleep and the feature is off. beginHook
 // locks the mutex.
-func (s *containerStop) beginHook(handler *v1.LifecycleHandler) (runs bool) {
+func (s *containerStop) beginHook(ctx context.Context, handler *v1.LifecycleHandler) (runs bool) {
 	s.pod.mu.Lock()
 	defer s.pod.mu.Unlock()
 	hook := &s.hook
@@ -85,7 +86,7 @@ func (s *containerStop) beginHook(handler *v1.LifecycleHandler) (runs bool) {
 		return false
 	}
 	s.result.Phase = PhaseHook
-	hook.startedAt, hook.cancelledAt, hook.returned = time.Now(), time.Time{}, make(chan struct{})
+	hook.ctx, hook.startedAt = ctx, time.Now()
 	return true
 }
 
@@ -98,30 +99,21 @@ func (tr *Terminator) isSleepEnabled(hooks HandlerRunner) bool {
 	return tr.sleepEnabled
 }
 
-// deadlineCause returns the cause with which a hook is cancelled at the deadline. It locks the mutex.
-func (s *containerStop) deadlineCause() Cause {
-	s.pod.mu.Lock()
-	defer s.pod.mu.Unlock()
-	return s.deadline.cause()
-}
-
-// noteHookCancelled notes when and why the hook is cancelled, unless it has already returned.
-func (s *containerStop) noteHookCancelled(cause Cause) {
-	s.pod.mu.Lock()
-	defer s.pod.mu.Unlock()
-	if s.result.Hook.Outcome == "" {
-		s.hook.cancelledAt, s.result.Hook.Cause = time.Now(), cause
-	}
-}
-
-// hookReturned sets the outcome of a hook that has returned with err, and logs a failure. The error may
-// contain secret output of the hook, so the event and the log omit it; only verbosity 1 shows it. An error of this
-// package has no secrets.
+// hookReturned sets the outcome of a hook that has returned with err, and logs a failure. The stop waits for both, so that
+// the log line is written before the termination can end.
 func (s *containerStop) hookReturned(err error) {
-	defer close(s.hook.returned) // last, so that the log line is written before the termination can end
-	if s.setHookOutcome(err) != HookFailed {
-		return
+	if s.setHookOutcome(err) == HookFailed {
+		s.logHookFailure(err)
 	}
+	s.pod.mu.Lock()
+	defer s.pod.mu.Unlock()
+	s.hook.returned = true
+	s.pod.wake()
+}
+
+// logHookFailure logs that the hook failed with err. The error may contain secret output of the hook, so the event and the
+// log omit it; only verbosity 1 shows it. An error of this package has no secrets.
+func (s *containerStop) logHookFailure(err error) {
 	logger := s.logger()
 	switch {
 	case errors.Is(err, errNoPodIP): // the kubelet's error, which does not say what is missing
@@ -140,32 +132,28 @@ func (s *containerStop) setHookOutcome(err error) HookOutcome {
 	s.pod.mu.Lock()
 	defer s.pod.mu.Unlock()
 	hook := &s.result.Hook
-	switch {
-	case hook.Cause != "": // it was cancelled
-	case s.deadline.hasPassed(): // it may have ended because its context has the deadline
-		hook.Cause = s.deadline.cause()
-	case s.ctx.Err() != nil:
-		hook.Cause = CauseTerminatorClosed
+	cause := s.hook.cause()
+	if cause == "" && s.deadline.hasPassed() { // it may have ended because its context has the deadline
+		cause = s.deadline.cause()
 	}
 	switch {
 	case hook.Outcome == HookAbandoned: // the hook returned too late: OnHook and perhaps the caller already have this outcome
-	case err == nil && hook.Cause != CauseContainerExited:
-		hook.Cause = ""
-		s.endHook(HookCompleted)
-	case hook.Cause != "":
-		s.endHook(HookCut)
+	case err == nil && cause != CauseContainerExited:
+		s.endHook(HookCompleted, "")
+	case cause != "":
+		s.endHook(HookCut, cause)
 	default:
 		hook.Err = err
 		s.recordLocked(containerReference(s.apiPod, s.role, s.spec.Name), v1.EventTypeWarning, "FailedPreStopHook", "PreStopHook failed")
-		s.endHook(HookFailed)
+		s.endHook(HookFailed, "")
 	}
 	return hook.Outcome
 }
 
-// endHook sets the hook's outcome, counts it, and calls OnHook. The caller holds the mutex.
-func (s *containerStop) endHook(outcome HookOutcome) {
+// endHook sets the hook's outcome and cause, counts it, and calls OnHook. The caller holds the mutex.
+func (s *containerStop) endHook(outcome HookOutcome, cause Cause) {
 	opts := &s.pod.terminator.opts
-	s.result.Hook.Outcome, s.result.Hook.Took = outcome, time.Since(s.hook.startedAt)
+	s.result.Hook.Outcome, s.result.Hook.Cause, s.result.Hook.Took = outcome, cause, time.Since(s.hook.startedAt)
 	opts.Metrics.HookEnded(string(s.hook.kind), string(outcome), s.result.Hook.Took)
 	if opts.OnHook != nil {
 		apiPod, c, result := s.apiPod, s.container, s.result.Hook // begin may change them before OnHook is called
@@ -177,42 +165,28 @@ func (s *containerStop) endHook(outcome HookOutcome) {
 // waitForHook waits until a cancelled hook returns, at most until abandonAfter past its cancellation. It then
 // abandons the hook.
 func (s *containerStop) waitForHook() {
-	if s.hook.returned == nil { // no hook was run
-		return
-	}
-	if remaining := time.Until(s.hook.cancelledAt.Add(abandonAfter)); remaining > 0 {
-		timer := time.NewTimer(remaining)
-		defer timer.Stop()
-		select {
-		case <-s.hook.returned:
-		case <-timer.C:
+	hasAbandoned := false
+	s.pod.waitWhile(s.ctx, func() (wait bool, askAgain time.Time) {
+		isRunning := s.hook.ctx != nil && !s.hook.returned
+		abandonAt := s.hook.cancelledAt.Add(abandonAfter)
+		wait = isRunning && time.Now().Before(abandonAt)
+		if hasAbandoned = isRunning && !wait && s.result.Hook.Outcome == ""; hasAbandoned {
+			s.endHook(HookAbandoned, s.hook.cause())
 		}
-	}
-	if s.abandonHook() {
+		return wait, abandonAt
+	})
+	if hasAbandoned {
 		s.logger().Error(nil, "PreStop hook has not returned after its cancellation, no longer waiting for it")
 	}
 }
 
-// abandonHook makes the outcome of a cancelled hook HookAbandoned, unless the hook has returned, and
-// reports whether it did. It locks the mutex.
-func (s *containerStop) abandonHook() (abandoned bool) {
-	s.pod.mu.Lock()
-	defer s.pod.mu.Unlock()
-	if s.result.Hook.Outcome != "" {
-		return false
-	}
-	s.endHook(HookAbandoned)
-	return true
-}
-
-// watchExit returns a channel that is closed when the container exits. Without an ExitWatcher it returns nil, a channel
-// that blocks for ever. It watches in another goroutine until ctx ends, and calls failed if the watcher panics.
-func (p *podState) watchExit(ctx context.Context, apiPod *v1.Pod, c Container, failed func(error)) <-chan struct{} {
+// watchExit calls cancel with [CauseContainerExited] when the container exits. It watches in another goroutine until ctx
+// ends, and calls failed if the watcher panics. Without an ExitWatcher it does nothing.
+func (p *podState) watchExit(ctx context.Context, apiPod *v1.Pod, c Container, cancel context.CancelCauseFunc, failed func(error)) {
 	watcher := p.terminator.opts.Exits
 	if watcher == nil {
-		return nil
+		return
 	}
-	exited := make(chan struct{})
 	p.spawn(ctx, "the exit watcher", apiPod, c.Name, func() error {
 		returned := call.Watch(ctx, "the exit watcher", 0, logValues(apiPod, c.Name)()...)
 		watched := watcher.Exited(c.ID)
@@ -222,7 +196,7 @@ func (p *podState) watchExit(ctx context.Context, apiPod *v1.Pod, c Container, f
 		}
 		select {
 		case <-watched:
-			close(exited)
+			cancel(CauseContainerExited)
 		case <-ctx.Done():
 		}
 		return nil
@@ -231,5 +205,4 @@ func (p *podState) watchExit(ctx context.Context, apiPod *v1.Pod, c Container, f
 			failed(err)
 		}
 	})
-	return exited
 }

@@ -99,9 +99,8 @@ func (p *podState) startReturned(ctx context.Context, apiPod *v1.Pod, start *sta
 	p.mu.Lock()
 	start.returned, start.firstList = true, p.lists.started+1 // the next list to begin has what was started
 	t := p.termination
-	if t == nil || !t.usesLists { // no termination will list what was started, so the start blocks nothing any more
+	if t == nil || !t.usesLists() { // no termination will list what was started, so the start blocks nothing any more
 		delete(p.starts, start)
-		t.wake()
 		p.unblockStops()
 		p.unlock()
 		return withErrTerminating(ctx, err)

@@ -16,7 +16,6 @@ type stopOptions struct {
 	trustSuccess bool          // a successful StopContainer proves that the container has ended
 	oneAttempt   bool          // the stop ends when the first StopContainer fails
 	message      string        // of the Killing event; "": the kubelet's
-	earlierRuns  int           // number of other runs of the container in the termination (runsBefore)
 	hooks        HandlerRunner // nil: [TerminatorOptions].Hooks
 }
 
@@ -28,24 +27,20 @@ type containerStop struct {
 	container Container
 	run       containerRun // as listed by the runtime, or as named by the caller
 
-	ctx           context.Context
-	apiPod        *v1.Pod
-	spec          *v1.Container // nil: not in the pod's spec
-	role          role
-	options       stopOptions
-	podStop       *podStop // stops the container together with others; nil: it stops alone
-	hook          preStop
-	lastListedIn  int           // number of the newest list that has the run; 0: none
-	listAtFinish  int           // number of the newest list when the stop ended
-	termination   *Termination  // the newest one that includes the stop; nil: none
-	lastNotified  chan struct{} // closed when the newest call of Events or OnHook has returned; nil: there was none
-	deadline      deadline      // its end is zero if the next begin starts a new grace period
-	timer         *time.Timer   // of the deadline
-	expired       chan struct{} // closed at the deadline
-	deadlineMoved chan struct{} // has a value if the deadline moved and stopCalls has not noticed yet
-	unblocked     chan struct{} // closed when the container need not wait for others; replaced when it must wait again
-	done          chan struct{} // closed when the stop has ended; nil: it has not begun
-	failing       bool          // StopContainer has failed
+	ctx          context.Context
+	apiPod       *v1.Pod
+	spec         *v1.Container // nil: not in the pod's spec
+	role         role
+	options      stopOptions
+	podStop      *podStop // stops the container together with others; nil: it stops alone
+	hook         preStop
+	lastListedIn int           // number of the newest list that has the run; 0: none
+	listAtFinish int           // number of the newest list when the stop ended
+	lastNotified chan struct{} // closed when the newest call of Events or OnHook has returned; nil: there was none
+	deadline     deadline      // its end is zero if the next begin starts a new grace period
+	inProgress   bool          // the stop's goroutine is running
+	earlierRuns  int           // number of runs of the container for which there was a stop before
+	failing      bool          // StopContainer has failed
 	// reported is the outcome by the StopContainer calls that have succeeded, also those of an earlier attempt; "": none
 	// has succeeded, or a list still had the container. Only the stop's goroutine uses it.
 	reported Outcome
@@ -55,20 +50,20 @@ type containerStop struct {
 	result      ContainerResult
 }
 
-// newStop returns a stop of one run of a container that has not begun.
+// newStop returns a stop of one run of a container that has not begun. The caller holds the mutex.
 func newStop(p *podState, c Container) *containerStop {
 	s := &containerStop{pod: p, container: c, run: runOf(c), result: ContainerResult{Name: c.Name, ID: c.ID, Began: c.Began}}
 	s.hook.handled = c.PreStopDone
+	for _, other := range p.stops {
+		if other.container.Name == c.Name {
+			s.earlierRuns++
+		}
+	}
 	return s
 }
 
-// inProgress reports whether the stop's goroutine is running.
-func (s *containerStop) inProgress() bool { return s.done != nil && !isClosed(s.done) }
-
 // isGivenUp reports whether the stop has ended although the container may still be running.
-func (s *containerStop) isGivenUp() bool {
-	return s.done != nil && isClosed(s.done) && !s.result.Outcome.hasEnded()
-}
+func (s *containerStop) isGivenUp() bool { return !s.inProgress && !s.result.Outcome.hasEnded() }
 
 // mayRun reports whether the container may be running:
 //
@@ -125,25 +120,19 @@ func (s *containerStop) begin(ctx context.Context, apiPod *v1.Pod, newDeadline d
 	if resumes && s.deadline.end.Before(newDeadline.end) {
 		newDeadline = s.deadline
 	}
-	isFirstAttempt := s.done == nil
 	if !s.result.Outcome.hasEnded() { // the previous attempt, if any, gave up: GiveUpAfter starts again
 		s.firstCallAt = time.Time{}
 	}
 	// Then set the state of the new attempt.
-	s.ctx, s.apiPod, s.options, s.deadline = ctx, apiPod, options, newDeadline
-	s.expired, s.deadlineMoved, s.unblocked, s.done = make(chan struct{}), make(chan struct{}, 1), make(chan struct{}), make(chan struct{})
+	s.ctx, s.apiPod, s.options, s.deadline, s.inProgress = ctx, apiPod, options, newDeadline, true
 	s.failing, s.result.Phase, s.result.Outcome, s.result.Err = false, "", "", nil
 	if s.result.GrantedSeconds == 0 { // the result keeps the first grace period
 		s.result.GrantedSeconds = newDeadline.granted
 	}
 	s.readSpec()
 	s.podStop = s.pod.joinPodStop(s)
-	if !s.obeysOrder() { // it waits for no other container
-		s.unblock()
-	}
-	s.timer = time.AfterFunc(time.Until(newDeadline.end), s.expire)
 	s.pod.terminator.calls.Go(func() string { return "the stop of " + fullName(apiPod, s.container.Name) }, func() {
-		if isFirstAttempt && s.spec == nil && s.pod.terminator.opts.Pods == nil {
+		if !resumes && s.spec == nil && s.pod.terminator.opts.Pods == nil {
 			s.logger().Info("Stopping container that is not in the pod's spec, without a hook")
 		}
 		s.execute(recordsKilling)
@@ -161,47 +150,19 @@ func (s *containerStop) readSpec() {
 	}
 }
 
-// expire is the function of the timer. It tells the stop's goroutine that the deadline has come, by
-// closing expired. shorten resets the timer, so that it may fire twice; only the first time counts.
-func (s *containerStop) expire() {
-	s.pod.mu.Lock()
-	defer s.pod.mu.Unlock()
-	if s.deadline.hasPassed() && !isClosed(s.expired) {
-		close(s.expired)
-	}
-}
-
 // shorten moves the deadline of a stop in progress to newDeadline, if that is earlier. With a PodStopper one StopPod call
 // stops several containers (s.podStop), so the deadlines of all of them move. The caller holds the mutex.
 func (s *containerStop) shorten(newDeadline deadline) {
-	if !s.inProgress() || !newDeadline.end.Before(s.deadline.end) {
+	if !s.inProgress || !newDeadline.end.Before(s.deadline.end) {
 		return
 	}
 	newDeadline.shortened = true
 	s.deadline = newDeadline
-	s.timer.Reset(time.Until(newDeadline.end))
-	select {
-	case s.deadlineMoved <- struct{}{}:
-	default: // an unread value is enough: its reader gets the newest deadline
-	}
+	s.pod.wake()
 	if s.podStop != nil {
 		for _, member := range s.podStop.members {
 			member.shorten(newDeadline) // it calls s.shorten back, which then does nothing
 		}
-	}
-}
-
-// obeysOrder reports whether the container waits for those that must stop before it. Only a sidecar does,
-// unless it is stopped on its own (KillContainer) or together with the others (podStop). The caller holds
-// the mutex.
-func (s *containerStop) obeysOrder() bool {
-	return s.role.isSidecar() && !s.options.ignoreOrder && s.podStop == nil
-}
-
-// unblock ends the wait for other containers. The caller holds the mutex.
-func (s *containerStop) unblock() {
-	if s.inProgress() && !isClosed(s.unblocked) {
-		close(s.unblocked)
 	}
 }
 
@@ -224,49 +185,33 @@ func (s *containerStop) execute(recordsKilling bool) {
 	s.finish()
 }
 
-// waitForOrder waits until this container need not wait for others to stop first, at most until the deadline. A
-// wakeup is only a reason to look again: mustWait says whether the wait goes on.
+// waitForOrder waits for the containers that must stop before this one, at most until the deadline. Only a sidecar
+// waits, unless it is stopped on its own (KillContainer) or together with the others (podStop).
 func (s *containerStop) waitForOrder() {
-	for s.mustWait() {
-		select {
-		case <-s.unblocked:
-		case <-s.expired:
-		case <-s.ctx.Done():
+	s.pod.waitWhile(s.ctx, func() (wait bool, askAgain time.Time) {
+		obeysOrder := !s.options.ignoreOrder && s.podStop == nil
+		hasTime := !s.deadline.hasPassed() && s.ctx.Err() == nil
+		if wait = obeysOrder && hasTime && s.pod.isBlocked(s.role); wait {
+			s.result.Phase = PhaseWaiting
 		}
-	}
+		return wait, s.deadline.end
+	})
 }
 
-// manyRuns is the number of runs of one container in one termination after which its stops pause. It is more than an agent
+// manyRuns is the number of runs of one container after which its stops pause. It is more than an agent
 // starts that restarts a sidecar while the main containers end.
 const manyRuns = 10
 
-// pauseAfterManyRuns pauses before a stop if the termination has already stopped manyRuns runs of the container: a runtime
-// whose IDs change with each list would otherwise be called without end and without a pause. Before the first such pause
-// it logs the suspicion.
+// pauseAfterManyRuns pauses before a stop if manyRuns runs of the container had a stop before: a runtime whose IDs change
+// with each list would otherwise be called without end and without a pause. Before the first such pause it logs the
+// suspicion.
 func (s *containerStop) pauseAfterManyRuns() {
-	if s.options.earlierRuns == manyRuns {
+	if s.earlierRuns == manyRuns {
 		s.logger().Info("The runtime lists a new run of the container again and again: are its ID and Began the same in each list?", "runs", manyRuns)
 	}
-	if s.options.earlierRuns >= manyRuns {
+	if s.earlierRuns >= manyRuns {
 		sleepContext(s.ctx, longestPause)
 	}
-}
-
-// mustWait reports whether the container must wait on, because others that stop first may be running and the
-// deadline has not passed; the phase is then PhaseWaiting. It locks the mutex.
-func (s *containerStop) mustWait() bool {
-	s.pod.mu.Lock()
-	defer s.pod.mu.Unlock()
-	isBlocked := s.obeysOrder() && s.pod.isBlocked(s.role)
-	hasTime := !isClosed(s.expired) && s.ctx.Err() == nil
-	if !isBlocked || !hasTime {
-		return false
-	}
-	s.result.Phase = PhaseWaiting
-	if isClosed(s.unblocked) { // unblocked before, but a newer list has another container that must end first
-		s.unblocked = make(chan struct{})
-	}
-	return true
 }
 
 // stopUntilEnded stops the container, alone or with others, until it has ended or is given up, and
@@ -304,6 +249,7 @@ func (s *containerStop) setPhase(phase Phase) {
 	s.pod.mu.Lock()
 	defer s.pod.mu.Unlock()
 	s.result.Phase = phase
+	s.pod.wake()
 }
 
 // end sets the container's outcome, and unblocks the containers that waited for it. The stop itself is in
@@ -324,23 +270,17 @@ func (s *containerStop) end(outcome Outcome, err error) {
 	s.pod.unblockStops()
 }
 
-// finish ends the stop: it closes done, for which a termination and KillContainer wait.
+// finish ends the stop, for which a termination and KillContainer wait. If the newest list has the container again,
+// another attempt begins.
 func (s *containerStop) finish() {
 	s.pod.mu.Lock()
 	defer s.pod.unlock()
-	s.timer.Stop()
 	s.result.Phase, s.listAtFinish = PhaseEnded, s.pod.lists.newestNumber
-	close(s.done)
-	if t := s.pod.termination; t.inProgress() && t.usesLists && s.isListedAgain() {
-		t.requireList() // the next list begins another stop of the same run
+	s.inProgress = false
+	if t := s.pod.termination; t.inProgress() && t.usesLists() && s.isListedAgain() {
+		t.stopListed(s.container, s)
 	}
-}
-
-// currentResult returns a copy of the result so far.
-func (s *containerStop) currentResult() ContainerResult {
-	s.pod.mu.Lock()
-	defer s.pod.mu.Unlock()
-	return s.result
+	s.pod.wake()
 }
 
 // logger returns a logger with the container's name and ID.
@@ -376,13 +316,3 @@ func (e *stopError) Error() string {
 }
 
 func (e *stopError) Unwrap() error { return e.err }
-
-// isClosed reports whether a channel is closed.
-func isClosed(c <-chan struct{}) bool {
-	select {
-	case <-c:
-		return true
-	default:
-		return false
-	}
-}

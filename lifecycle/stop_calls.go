@@ -22,15 +22,13 @@ type stopCalls struct {
 
 	targets []*containerStop                               // the containers that a call stops
 	call    func(ctx context.Context, seconds int64) error // StopContainer or StopPod
-	replies chan *stopReply                                // in the order in which the calls return
+	replies chan *stopCall                                 // calls that have returned, in this order
 	callCtx context.Context                                // ends when nobody waits for replies any more
 
-	callsMade int           // number of calls so far
-	killAt    time.Time     // when the newest call's timeout ends, and the runtime kills
-	killTimes []time.Time   // the same of each call; zero: the call has failed
-	slack     time.Duration // how long after killAt a call may return
+	made      []*stopCall   // the calls so far
+	calledFor deadline      // the container's deadline when it was last read for a call (timeout)
+	slack     time.Duration // how long after the end of its timeout a call may return
 	timedOut  bool          // a call did not return in time; later calls have timeout 0
-	forced    bool          // a call had timeout 0
 	failures  int
 	failure   error // the newest one
 	// listsAtReturn is the number of lists that had begun when the newest call returned or timed out. A
@@ -38,13 +36,13 @@ type stopCalls struct {
 	listsAtReturn int
 }
 
-// stopReply is what one call of StopContainer or StopPod returned.
-type stopReply struct {
-	number     int       // of the call, from 1
+// stopCall is one call of StopContainer or StopPod.
+type stopCall struct {
 	seconds    int64     // the timeout
-	at         time.Time // when the call was made
-	returnedAt time.Time
+	killAt     time.Time // when the timeout ends, and the runtime kills
+	returnedAt time.Time // this and err are set before the call is sent to stopCalls.replies
 	err        error
+	hasFailed  bool // it was received from stopCalls.replies, and is no success
 }
 
 var errNoTimeLeft = errors.New("killed at once, because the deadline had passed before StopContainer was called")
@@ -61,7 +59,7 @@ func (c *stopCalls) stopUntilEnded() (Outcome, error) {
 	// A StopContainer call that is still in progress may read the cause of ctx. If Close has ended c.ctx, it must be that
 	// of c.ctx, even if that end has not reached ctx yet.
 	defer func() { cancel(context.Cause(c.ctx)) }()
-	c.replies, c.callCtx = make(chan *stopReply), ctx
+	c.replies, c.callCtx = make(chan *stopCall), ctx
 	c.slack = c.pod.terminator.opts.StopTimeoutSlack
 	c.setFirstCall()
 	for pause := backoff(0); c.ctx.Err() == nil; {
@@ -114,7 +112,7 @@ func (c *stopCalls) newestListShowsEnd() bool {
 	c.pod.mu.Lock()
 	defer c.pod.mu.Unlock()
 	newest := c.pod.lists.newestNumber
-	if c.callsMade > 0 && newest > c.listsAtReturn {
+	if len(c.made) > 0 && newest > c.listsAtReturn {
 		mayRun := func(s *containerStop) bool { return s.options.trustSuccess || s.lastListedIn == newest }
 		if !slices.ContainsFunc(c.targets, mayRun) {
 			return true
@@ -127,20 +125,23 @@ func (c *stopCalls) newestListShowsEnd() bool {
 // deadline moves earlier while it waits, it makes a second call with a shorter timeout. It returns the first reply
 // that is a success, else that of the newest call. The result is nil if no such reply came by returnBy, or if
 // the terminator was closed.
-func (c *stopCalls) callAndWait() *stopReply {
+func (c *stopCalls) callAndWait() *stopCall {
 	c.makeCall(c.timeout())
 	for {
+		changed, hasMoved := c.watchDeadline()
+		if hasMoved {
+			if seconds := c.timeout(); time.Now().Add(graceperiod.Duration(seconds)).Before(c.newest().killAt) {
+				c.makeCall(seconds)
+			}
+		}
 		select {
 		case reply := <-c.replies:
 			c.setReported(reply)
-			if reply.isSuccess() || reply.number == c.callsMade {
+			if reply.isSuccess() || reply == c.newest() {
 				return reply
 			}
 			c.recordFailure(c.callError(reply)) // the newer call may still succeed
-		case <-c.deadlineMoved:
-			if seconds := c.timeout(); time.Now().Add(graceperiod.Duration(seconds)).Before(c.killAt) {
-				c.makeCall(seconds)
-			}
+		case <-changed:
 		case <-times.After(c.returnBy()):
 			c.timedOut = true
 			// Double the time that the next call has, so that calls do not pile up in a runtime that hangs.
@@ -152,26 +153,39 @@ func (c *stopCalls) callAndWait() *stopReply {
 	}
 }
 
-// timeout returns the timeout in seconds for a StopContainer or StopPod call that is made now: the rest of the
-// grace period, or 0 (kill at once) if an earlier call did not return in time.
+// newest returns the call that was made last. There must be one.
+func (c *stopCalls) newest() *stopCall { return c.made[len(c.made)-1] }
+
+// watchDeadline returns a channel that is closed at the next change of the pod, and whether the deadline has moved since
+// timeout last read it. It locks the mutex.
+func (c *stopCalls) watchDeadline() (changed <-chan struct{}, hasMoved bool) {
+	c.pod.mu.Lock()
+	defer c.pod.mu.Unlock()
+	return c.pod.nextChange(), c.deadline != c.calledFor
+}
+
+// timeout reads the deadline, and returns the timeout in seconds for a StopContainer or StopPod call that is made now:
+// the rest of the grace period, or 0 (kill at once) if an earlier call did not return in time. It locks the mutex.
 func (c *stopCalls) timeout() int64 {
+	c.pod.mu.Lock()
+	defer c.pod.mu.Unlock()
+	c.calledFor = c.deadline
 	if c.timedOut {
 		return 0
 	}
-	c.pod.mu.Lock()
-	defer c.pod.mu.Unlock()
 	return c.deadline.stopTimeout()
 }
 
 // returnBy returns the time until which the newest call is waited for: slack past the end of its timeout
 // (killAt), but not longer than until the containers are given up. slack is at first StopTimeoutSlack.
 func (c *stopCalls) returnBy() time.Time {
+	killAt := c.newest().killAt
 	if c.options.oneAttempt {
 		// There is no second call. Wait for the error of a client that gives up GiveUpAfter past the
 		// timeout, as the kubelet's does.
-		return c.killAt.Add(c.pod.terminator.opts.GiveUpAfter).Add(c.slack)
+		return killAt.Add(c.pod.terminator.opts.GiveUpAfter).Add(c.slack)
 	}
-	return times.Earlier(c.killAt.Add(c.slack), c.giveUpAt())
+	return times.Earlier(killAt.Add(c.slack), c.giveUpAt())
 }
 
 // giveUpAt returns the time at which the containers are given up: GiveUpAfter past the deadline, or past
@@ -185,57 +199,56 @@ func (c *stopCalls) giveUpAt() time.Time {
 // makeCall makes a call with a timeout of seconds in another goroutine, which sends the reply. It does not
 // wait, so that a runtime that hangs does not hang the stop.
 func (c *stopCalls) makeCall(seconds int64) {
-	reply := &stopReply{number: c.callsMade + 1, seconds: seconds, at: time.Now()}
-	c.callsMade++
-	c.killAt = reply.killAt()
-	c.killTimes = append(c.killTimes, c.killAt)
-	c.forced = c.forced || seconds == 0
+	made := &stopCall{seconds: seconds, killAt: time.Now().Add(graceperiod.Duration(seconds))}
+	c.made = append(c.made, made)
 	call, ctx := c.call, c.callCtx
 	previous := c.failure // of the previous call: the same panic is not logged again
 	c.pod.spawnRepeated(ctx, previous, c.method(), c.apiPod, c.container.Name, func() error { return call(ctx, seconds) }, func(err error) {
-		reply.err, reply.returnedAt = err, time.Now()
+		made.err, made.returnedAt = err, time.Now()
 		select {
-		case c.replies <- reply:
+		case c.replies <- made:
 		case <-ctx.Done(): // nobody waits for it
 		}
 	})
 }
 
-// killAt returns the time at which the call's timeout ends, and the runtime kills.
-func (r *stopReply) killAt() time.Time { return r.at.Add(graceperiod.Duration(r.seconds)) }
-
 // isSuccess reports whether the runtime replied that the container has ended. ErrContainerNotFound says
 // so too.
-func (r *stopReply) isSuccess() bool {
-	return r.err == nil || errors.Is(r.err, ErrContainerNotFound)
+func (call *stopCall) isSuccess() bool {
+	return call.err == nil || errors.Is(call.err, ErrContainerNotFound)
+}
+
+// isForced reports whether a call had timeout 0.
+func (c *stopCalls) isForced() bool {
+	return slices.ContainsFunc(c.made, func(call *stopCall) bool { return call.seconds == 0 })
 }
 
 // earliestKill returns the earliest time at which the runtime kills the container: when the timeout of the newest call
 // ends, or that of an earlier call that has not failed.
 func (c *stopCalls) earliestKill() time.Time {
-	earliest := c.killAt
-	for _, killAt := range c.killTimes {
-		earliest = times.Earlier(earliest, killAt)
+	earliest := c.newest().killAt
+	for _, call := range c.made {
+		if !call.hasFailed {
+			earliest = times.Earlier(earliest, call.killAt)
+		}
 	}
 	return earliest
 }
 
 // setReported sets the outcome that a reply reports; a failed call reports none. The container counts as killed
 // if the timeout of a call had ended when this one returned, or if an earlier call reported it.
-func (c *stopCalls) setReported(reply *stopReply) {
-	if !reply.isSuccess() {
-		c.killTimes[reply.number-1] = time.Time{}
-	}
+func (c *stopCalls) setReported(reply *stopCall) {
+	reply.hasFailed = !reply.isSuccess()
 	tookTimeout := !reply.returnedAt.Before(c.earliestKill())
 	wasKilledBefore := c.reported == OutcomeGraceExceeded
 	wasKilled := tookTimeout || wasKilledBefore
 	switch {
-	case !reply.isSuccess(): // nothing is reported
+	case reply.hasFailed: // nothing is reported
 	case errors.Is(reply.err, ErrContainerNotFound):
 		if c.reported == "" { // else it is gone because an earlier call stopped it
 			c.reported = OutcomeNotFound
 		}
-	case c.forced || c.reported == OutcomeForced:
+	case c.isForced() || c.reported == OutcomeForced:
 		c.reported = OutcomeForced
 	case wasKilled:
 		c.reported = OutcomeGraceExceeded
@@ -246,7 +259,7 @@ func (c *stopCalls) setReported(reply *stopReply) {
 
 // callError returns the error that describes a failed call; nil if the call succeeded. reply is nil if the
 // call did not return.
-func (c *stopCalls) callError(reply *stopReply) error {
+func (c *stopCalls) callError(reply *stopCall) error {
 	switch {
 	case reply == nil:
 		return fmt.Errorf("%s has not returned after %v", c.method(), time.Since(c.firstCallAt))
@@ -260,7 +273,7 @@ func (c *stopCalls) callError(reply *stopReply) error {
 // checkEnded returns nil if the containers have ended, else why they may still run. It checks with a new list, because
 // a runtime may return from a call too early. If a successful call is proof for all containers (trustSuccess), it
 // requests no list: callErr, the call's error, decides. reply is nil if the call did not return.
-func (c *stopCalls) checkEnded(callErr error, reply *stopReply) error {
+func (c *stopCalls) checkEnded(callErr error, reply *stopCall) error {
 	c.pod.mu.Lock()
 	c.listsAtReturn = c.pod.lists.started
 	needsList := slices.ContainsFunc(c.targets, func(s *containerStop) bool { return !s.options.trustSuccess })
@@ -311,9 +324,9 @@ func (c *stopCalls) outcomeOfEnded() (Outcome, error) {
 // impliedOutcome returns the outcome when a list shows that the containers have ended, but no call has reported it.
 func (c *stopCalls) impliedOutcome() Outcome {
 	switch {
-	case c.callsMade == 0: // the runtime had restarted the container before the first call (newestListShowsEnd)
+	case len(c.made) == 0: // the runtime had restarted the container before the first call (newestListShowsEnd)
 		return OutcomeNotFound
-	case c.forced:
+	case c.isForced():
 		return OutcomeForced
 	case time.Now().Before(c.earliestKill()): // no call's timeout has ended
 		return OutcomeGraceful

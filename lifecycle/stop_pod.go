@@ -1,6 +1,7 @@
 package lifecycle
 
 import (
+	"cmp"
 	"context"
 	"slices"
 	"time"
@@ -10,14 +11,12 @@ import (
 // the last hook, or at the deadline, the goroutine of one container makes the calls, and the others wait for
 // it. The pod's mutex guards the fields.
 type podStop struct {
-	members    []*containerStop
-	previous   *podStop      // of earlier containers of the same pod, which must have stopped first; nil: none
-	hooksEnded chan struct{} // closed when the hooks of all members have ended
-	begun      bool          // a member makes the calls; containers that are listed later need another podStop
-	done       chan struct{} // closed after the calls; the fields below are then valid
-	outcome    Outcome
-	err        error
-	duration   time.Duration // from the first call to the end
+	members  []*containerStop
+	previous *podStop // of earlier containers of the same pod, which must have stopped first; nil: none
+	begun    bool     // a member makes the calls; containers that are listed later need another podStop
+	outcome  Outcome  // "" until the calls have ended
+	err      error
+	duration time.Duration // from the first call to the end
 }
 
 // joinPodStop returns the podStop to which a new stop of a container belongs: the newest one, or a new one if
@@ -27,8 +26,8 @@ func (p *podState) joinPodStop(s *containerStop) *podStop {
 	if p.terminator.opts.Pods == nil {
 		return nil
 	}
-	if p.podStop == nil || p.podStop.begun || isClosed(p.podStop.hooksEnded) {
-		p.podStop = &podStop{previous: p.podStop, hooksEnded: make(chan struct{}), done: make(chan struct{})}
+	if p.podStop == nil || p.podStop.begun || !p.podStop.runsHooks() {
+		p.podStop = &podStop{previous: p.podStop}
 	}
 	p.podStop.members = append(p.podStop.members, s)
 	return p.podStop
@@ -39,59 +38,40 @@ func (p *podState) joinPodStop(s *containerStop) *podStop {
 // makes the StopPod calls, and the others wait for the outcome. If the terminator is closed before they know it, the
 // outcome is OutcomeLeftRunning.
 func (p *podStop) stopUntilEnded(s *containerStop) (Outcome, error) {
-	if !p.waitForHooks(s) {
+	p.waitForHooks(s)
+	if s.ctx.Err() != nil {
 		return OutcomeLeftRunning, nil
 	}
-	calls := p.begin(s)
-	if calls == nil { // the goroutine of another container makes the calls
-		select {
-		case <-p.done:
-		case <-s.ctx.Done():
-			return OutcomeLeftRunning, nil
-		}
+	if calls := p.begin(s); calls != nil {
+		outcome, err := calls.stopUntilEnded()
 		s.pod.mu.Lock()
-		defer s.pod.mu.Unlock()
-		s.result.Stopping = p.duration
-		return p.outcome, p.err
+		p.outcome, p.err, p.duration = outcome, err, time.Since(s.firstCallAt)
+		s.pod.wake()
+		s.pod.mu.Unlock()
 	}
-	outcome, err := calls.stopUntilEnded()
+	s.pod.waitWhile(s.ctx, func() (wait bool, never time.Time) { return p.outcome == "" && s.ctx.Err() == nil, never })
 	s.pod.mu.Lock()
 	defer s.pod.mu.Unlock()
-	p.outcome, p.err, p.duration = outcome, err, time.Since(s.firstCallAt)
 	s.result.Stopping = p.duration
-	close(p.done)
-	return outcome, err
+	return cmp.Or(p.outcome, OutcomeLeftRunning), p.err
 }
 
-// waitForHooks waits for the hooks of all members, at most until the deadline. Then it waits for the end of the
+// waitForHooks waits for the hooks of all members, at most until the deadline. It also waits for the end of the
 // previous podStop, which stops containers of the pod that were listed earlier, so that the StopPod calls for a pod do
-// not overlap. mayStop is false if the terminator was closed. s is the stop that waits.
-func (p *podStop) waitForHooks(s *containerStop) (mayStop bool) {
-	s.pod.mu.Lock()
-	s.result.Phase = PhaseWaiting
-	if p.hooksHaveEnded() && !isClosed(p.hooksEnded) {
-		close(p.hooksEnded)
-	}
-	previous := p.previous
-	s.pod.mu.Unlock()
-	select {
-	case <-p.hooksEnded:
-	case <-s.expired:
-	case <-s.ctx.Done():
-	}
-	if previous != nil {
-		select {
-		case <-previous.done:
-		case <-s.ctx.Done():
-		}
-	}
-	return s.ctx.Err() == nil
+// not overlap. s is the stop that waits.
+func (p *podStop) waitForHooks(s *containerStop) {
+	s.setPhase(PhaseWaiting)
+	s.pod.waitWhile(s.ctx, func() (wait bool, askAgain time.Time) {
+		waitsForHooks := !p.begun && p.runsHooks() && !s.deadline.hasPassed()
+		waitsForCalls := p.previous != nil && p.previous.outcome == ""
+		return (waitsForHooks || waitsForCalls) && s.ctx.Err() == nil, s.deadline.end
+	})
 }
 
-// hooksHaveEnded reports whether the hooks of all members have ended. A member enters PhaseWaiting when its hook has
-// ended. The caller holds the mutex.
-func (p *podStop) hooksHaveEnded() bool {
-	return !slices.ContainsFunc(p.members, func(s *containerStop) bool { return s.result.Phase != PhaseWaiting })
+// runsHooks reports whether the hook of a member has not ended: the member has not entered PhaseWaiting yet. The caller
+// holds the mutex.
+func (p *podStop) runsHooks() bool {
+	return slices.ContainsFunc(p.members, func(s *containerStop) bool { return s.result.Phase != PhaseWaiting })
 }
 
 // begin returns the StopPod calls for all members to the first stop that asks; that stop must make them. It returns nil

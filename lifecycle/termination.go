@@ -24,12 +24,10 @@ type Termination struct {
 	previous  *Termination // of the same pod; nil: there is none, or this one has ended
 	deadline  deadline
 	startedAt time.Time
-	usesLists bool             // the runtime lists the containers; false: the request names them
-	minList   int              // the number of the first list that is new enough: it began after the newest request and start
-	stops     []*containerStop // of the containers that belong to the termination, in progress or ended
-	wakeup    chan struct{}    // has a value when run must check the termination again
-	done      chan struct{}
-	results   []ContainerResult // nil until the termination has ended
+	minList   int               // the number of the first list that is new enough (requireList); 0: no list is required
+	stops     []*containerStop  // of the containers that belong to the termination, in progress or ended
+	done      chan struct{}     // closed when results are set and logged
+	results   []ContainerResult // not nil once the termination has ended
 
 	exceededRecorded bool // the ExceededGracePeriod event was recorded
 }
@@ -68,7 +66,7 @@ func (p *podState) terminate(ctx context.Context, apiPod *v1.Pod, req *Request) 
 	} else {
 		t.stopNamed(req)
 	}
-	t.wake()
+	p.wake()
 	return t
 }
 
@@ -99,7 +97,7 @@ func (p *podState) newTermination(ctx context.Context, apiPod *v1.Pod, req *Requ
 	pod := *apiPod // the caller may change its pod, and the runtime would then look for another one
 	t := &Termination{
 		pod: p, ctx: ctx, apiPod: &pod, request: *req, previous: p.termination, deadline: newDeadline, startedAt: time.Now(),
-		wakeup: make(chan struct{}, 1), done: make(chan struct{}),
+		done: make(chan struct{}),
 	}
 	p.termination = t
 	p.cancelStarts()
@@ -117,9 +115,12 @@ func (p *podState) newTermination(ctx context.Context, apiPod *v1.Pod, req *Requ
 // requireList makes the termination wait for a list that begins from now on. A list that has already begun
 // may miss a container that was started since.
 func (t *Termination) requireList() {
-	t.usesLists, t.minList = true, t.pod.lists.started+1 // the number of the next list to begin
-	t.wake()
+	t.minList = t.pod.lists.started + 1 // the number of the next list to begin
+	t.pod.wake()
 }
+
+// usesLists reports whether the runtime lists the containers. If not, the requests have named them.
+func (t *Termination) usesLists() bool { return t.minList > 0 }
 
 // run is the goroutine of the termination. It requests lists until the runtime lists nothing more, and no
 // stop or start is in progress. It stops nothing itself: applyList stops the containers of each list that
@@ -130,14 +131,9 @@ func (t *Termination) run() {
 	var failure error // of the last list
 	pause := backoff(0)
 	for {
-		t.logGivenUp(logger, failure)
-		if t.finishIfDone(failure) {
+		list := t.waitForNeed(failure)
+		if list == nil {
 			break
-		}
-		list := t.nextList()
-		if list == nil { // the termination waits only for stops and starts
-			t.waitForChange()
-			continue
 		}
 		if failure = list.wait(t.ctx); failure != nil {
 			sleepContext(t.ctx, pause.next())
@@ -145,110 +141,57 @@ func (t *Termination) run() {
 			pause = 0
 		}
 	}
+	t.logGivenUp(logger)
+	close(t.done) // last, so that a caller who waits for it finds the log complete
 	if logger.V(1).Enabled() {
 		logger.V(1).Info("Pod terminated", "outcome", t.Result().Outcome(), "took", time.Since(t.startedAt))
 	}
 }
 
-// logGivenUp logs the containers that the termination gives up without a stop: no list arrived, their start did not
-// return, or they were listed too late. Other containers have a stop, which logs. run calls logGivenUp before
-// finishIfDone, so that a caller who waits for the end of the termination finds the log complete.
-func (t *Termination) logGivenUp(logger klog.Logger, failure error) {
-	for _, c := range t.givenUp(failure) {
-		logger.Error(c.Err, "Gave up waiting for container", "containerName", c.Name)
-	}
-}
-
-// givenUp returns the results of the containers that finishIfDone is about to give up although they have no stop: the
-// pod was forgotten or the time was up before a list arrived or their start returned, or they were listed too late. It
-// returns nil if there are none, or if they are given up because the terminator was closed or the runtime cannot list.
-// A container with a stop gives up by itself. failure is the last list's error. givenUp locks the mutex.
-func (t *Termination) givenUp(failure error) []ContainerResult {
-	t.pod.mu.Lock()
-	defer t.pod.mu.Unlock()
-	isTimeUp := t.isOverdue() || t.isForgotten()
-	if t.isStopping() || !isTimeUp || t.ctx.Err() != nil || errors.Is(failure, errors.ErrUnsupported) {
-		return nil
-	}
-	return slices.DeleteFunc(t.finalResults(failure), func(c ContainerResult) bool {
-		hasStop := c.ID != "" && !errors.Is(c.Err, errListedTooLate)
-		return hasStop || c.Outcome != OutcomeRuntimeStuck
+// waitForNeed waits until the termination needs a list, and returns it; nil: the termination has ended. failure is the
+// last list's error. Until then it waits for stops and starts to end, and for another Terminate call. At the deadline it
+// cancels the starts, and at giveUpAt it gives up.
+func (t *Termination) waitForNeed(failure error) (list *listCall) {
+	t.pod.waitWhile(t.ctx, func() (wait bool, askAgain time.Time) {
+		if t.deadline.hasPassed() {
+			t.pod.cancelStarts()
+		}
+		isListUseless := t.isForgotten() || t.ctx.Err() != nil // after Forget or Close it could add no container
+		switch {
+		case t.finishIfDone(failure):
+			return false, time.Time{}
+		case t.needsList() && !isListUseless:
+			list = t.pod.requestList(t.ctx, t.apiPod)
+			return false, time.Time{}
+		case t.deadline.hasPassed():
+			return true, t.giveUpAt()
+		default:
+			return true, t.deadline.end
+		}
 	})
+	return list
 }
 
-// nextList requests the list that the termination waits for, and returns it; nil if it waits for none. It
-// locks the mutex.
-func (t *Termination) nextList() *listCall {
-	t.pod.mu.Lock()
-	defer t.pod.mu.Unlock()
-	isListUseless := t.isForgotten() || t.ctx.Err() != nil // after Forget or Close it could add no container
-	if !t.needsList() || isListUseless {
-		return nil
+// logGivenUp logs the containers that the termination has given up without a stop: no list arrived, their start did not
+// return, or they were listed too late. Other containers have a stop, which logs.
+func (t *Termination) logGivenUp(logger klog.Logger) {
+	for _, c := range t.results {
+		hasStop := c.ID != "" && !errors.Is(c.Err, errListedTooLate)
+		if c.Outcome == OutcomeRuntimeStuck && !hasStop {
+			logger.Error(c.Err, "Gave up waiting for container", "containerName", c.Name)
+		}
 	}
-	return t.pod.requestList(t.ctx, t.apiPod)
 }
 
-// needsList reports whether no list has arrived yet that began after the newest request and start. Without
-// one, a running container may still be unknown.
+// needsList reports whether no list has arrived yet that is new enough: one that began after the newest request and start.
+// Without it, a running container may still be unknown.
 func (t *Termination) needsList() bool {
-	return t.usesLists && t.pod.lists.newestNumber < t.minList
+	return t.pod.lists.newestNumber < t.minList
 }
 
 // isForgotten reports whether [Terminator.Forget] was called since the termination began. The termination then
 // continues with the containers that were listed before, and gets no new ones.
 func (t *Termination) isForgotten() bool { return t.pod.termination != t }
-
-// waitForChange waits until run must check again:
-//
-//   - when a stop or a start has ended, or after another Terminate call;
-//   - at the deadline, when finishIfDone cancels the starts, and at giveUpAt, when it gives up.
-//
-// After Close, or after giveUpAt, it waits for stops only. It returns at once if there is nothing to wait for. It
-// locks the mutex.
-func (t *Termination) waitForChange() {
-	t.pod.mu.Lock()
-	nextCheck := t.deadline.end
-	if t.deadline.hasPassed() {
-		nextCheck = t.giveUpAt()
-	}
-	var stopEnded <-chan struct{} // closed when one of the stops in progress has ended; nil: none is in progress
-	if i := slices.IndexFunc(t.stops, (*containerStop).inProgress); i >= 0 {
-		stopEnded = t.stops[i].done
-	}
-	waitsForNothing := stopEnded == nil && !t.needsList() && !t.awaitsStart()
-	t.pod.mu.Unlock()
-	if waitsForNothing { // the last stop has just ended: run must check at once
-		return
-	}
-	if t.ctx.Err() != nil || !time.Now().Before(nextCheck) {
-		// Lists and starts are no longer waited for. A stop gives up by itself, so no timer is needed.
-		if stopEnded != nil {
-			select {
-			case <-t.wakeup:
-			case <-stopEnded:
-			}
-		}
-		return
-	}
-	select {
-	case <-t.wakeup:
-	case <-stopEnded:
-	case <-times.After(nextCheck):
-	case <-t.ctx.Done():
-	}
-}
-
-// wake makes the goroutine of run check the termination again. It does nothing if the termination has
-// ended or is nil.
-func (t *Termination) wake() {
-	if !t.inProgress() {
-		return
-	}
-	select {
-	case t.wakeup <- struct{}{}:
-	default: // an unread value is enough
-	}
-}
 
 // giveUpAt returns the time at which the termination gives up on calls that start a container or list the
 // running ones: GiveUpAfter past the deadline, or past its own beginning if that was later, because an
@@ -257,12 +200,22 @@ func (t *Termination) giveUpAt() time.Time {
 	return times.Later(t.deadline.end, t.startedAt).Add(t.pod.terminator.opts.GiveUpAfter)
 }
 
+// stopListed stops a run that the newest list has, or gives it up if it is too late to begin (isOverdue). It returns the
+// run's stop. s is its existing stop, nil if there is none.
+func (t *Termination) stopListed(c Container, s *containerStop) *containerStop {
+	isStopping := s != nil && s.inProgress
+	if t.isOverdue() && !isStopping {
+		return t.giveUp(c, s)
+	}
+	return t.stopContainer(c, s, stopOptions{oneAttempt: t.request.OneAttempt, hooks: t.request.Hooks})
+}
+
 // stopContainer makes a container part of the termination, begins to stop it if nobody does yet, and
 // returns its stop. s is its existing stop, nil if there is none. It does nothing for a container that this
 // termination is stopping already or has given up.
 func (t *Termination) stopContainer(c Container, s *containerStop, options stopOptions) *containerStop {
-	if s != nil && s.termination == t {
-		isStopping := s.inProgress() && s.run == runOf(c) // the runs differ if a request named c without its Began
+	if s != nil && slices.Contains(t.stops, s) {
+		isStopping := s.inProgress && s.run == runOf(c) // the runs differ if a request named c without its Began
 		if isStopping || s.isGivenUp() {
 			return s // an earlier list had the container too
 		}
@@ -270,26 +223,15 @@ func (t *Termination) stopContainer(c Container, s *containerStop, options stopO
 	if s == nil && t.hookRunsForEarlierRun(c) {
 		c.PreStopDone = true
 	}
-	options.earlierRuns = t.runsBefore(s, c.Name)
 	s = t.pod.stop(t.ctx, t.apiPod, c, t.deadline, options)
 	t.include(s)
 	return s
 }
 
-// runsBefore returns how many runs of a container this termination stops or has stopped, without the run of s.
-func (t *Termination) runsBefore(s *containerStop, name string) (count int) {
-	for _, other := range t.stops {
-		if other.container.Name == name && other != s {
-			count++
-		}
-	}
-	return count
-}
-
 // giveUp reports a run as stuck instead of stopping it, because the list that shows it came after giveUpAt. s is the stop
 // of the run, of this termination or an earlier one, which has ended; nil if there is none.
 func (t *Termination) giveUp(c Container, s *containerStop) *containerStop {
-	if s != nil && s.termination == t && s.isGivenUp() {
+	if s != nil && slices.Contains(t.stops, s) && s.isGivenUp() {
 		return s // an earlier list had the container too
 	}
 	if s == nil {
@@ -305,10 +247,9 @@ func (t *Termination) giveUp(c Container, s *containerStop) *containerStop {
 // addEndedStop adds a stop for a run that is not stopped.
 func (t *Termination) addEndedStop(c Container) *containerStop {
 	s := newStop(t.pod, c)
-	s.ctx, s.apiPod, s.done = t.ctx, t.apiPod, make(chan struct{})
+	s.ctx, s.apiPod = t.ctx, t.apiPod
 	s.spec, s.role = findContainer(t.apiPod, c.Name)
 	s.result.GrantedSeconds = t.deadline.granted
-	close(s.done)
 	t.pod.stops[s.run] = s
 	return s
 }
@@ -317,8 +258,8 @@ func (t *Termination) addEndedStop(c Container) *containerStop {
 // applies to the stop.
 func (t *Termination) include(s *containerStop) {
 	s.shorten(t.deadline)
-	if s.termination != t {
-		s.termination, t.stops = t, append(t.stops, s)
+	if !slices.Contains(t.stops, s) {
+		t.stops = append(t.stops, s)
 	}
 }
 
@@ -338,40 +279,16 @@ func (t *Termination) hookRunsForEarlierRun(c Container) bool {
 //
 //   - for every stop in progress, which gives up by itself;
 //   - for starts and a new list, at most until GiveUpAfter past the deadline (giveUpAt), and not if the terminator
-//     was closed, the pod was forgotten, or the runtime cannot list;
-//   - for one more list if the newest list has a container that an earlier list showed to have ended. If it may not
-//     wait for a list, that container is stuck or left running.
+//     was closed, the pod was forgotten, or the runtime cannot list.
 //
 // After giveUpAt no stop begins (applyList), so that a runtime that lists another run in each list cannot keep the
 // termination from ending.
 //
-// failure is the last list's error. finishIfDone locks the mutex.
+// failure is the last list's error. The caller holds the mutex.
 func (t *Termination) finishIfDone(failure error) (ended bool) {
-	p := t.pod
-	p.mu.Lock()
-	defer p.unlock()
-	if t.deadline.hasPassed() {
-		p.cancelStarts()
-	}
-	if t.isStopping() {
-		return false
-	}
 	waitsNoLonger := t.mustNotWait(failure) || t.isOverdue()
-	if !t.isComplete() && !waitsNoLonger {
+	if t.isStopping() || !t.isComplete() && !waitsNoLonger {
 		return false
-	}
-	reappeared := t.reappeared()
-	if len(reappeared) > 0 && !waitsNoLonger {
-		t.requireList() // the next list decides whether these containers still run
-		return false
-	}
-	for _, s := range reappeared {
-		outcome, err := OutcomeRuntimeStuck, s.errStillListed()
-		if t.ctx.Err() != nil {
-			outcome, err = OutcomeLeftRunning, errors.Join(ErrClosed, err)
-		}
-		s.result.Outcome = outcome
-		s.result.Err = errors.Join(s.result.Err, &stopError{name: s.container.Name, id: s.container.ID, err: err})
 	}
 	if t.foundNothing() && t.previous != nil { // the earlier termination's containers are all gone: keep its results
 		t.results = t.previous.resultsSinceEnded()
@@ -380,13 +297,12 @@ func (t *Termination) finishIfDone(failure error) (ended bool) {
 		t.recordMetrics()
 	}
 	t.stops, t.previous = nil, nil // from now on only results is read
-	close(t.done)
 	return true
 }
 
 // isStopping reports whether a container of the termination is being stopped.
 func (t *Termination) isStopping() bool {
-	return slices.ContainsFunc(t.stops, (*containerStop).inProgress)
+	return slices.ContainsFunc(t.stops, func(s *containerStop) bool { return s.inProgress })
 }
 
 // isComplete reports whether the termination knows every container that it must stop: a list that is new
@@ -407,20 +323,6 @@ func (t *Termination) mustNotWait(failure error) bool {
 // deadline, or since the termination began if that was later (giveUpAt).
 func (t *Termination) isOverdue() bool { return !time.Now().Before(t.giveUpAt()) }
 
-// reappeared returns the stops of containers that the newest list has, although an earlier list showed
-// that they had ended. Such a runtime contradicts itself.
-func (t *Termination) reappeared() (stops []*containerStop) {
-	if !t.usesLists || t.isForgotten() { // lists do not matter to this termination
-		return nil
-	}
-	for _, s := range t.stops {
-		if s.isListedAgain() {
-			stops = append(stops, s)
-		}
-	}
-	return stops
-}
-
 // foundNothing reports whether there was nothing to stop: a list that is new enough has arrived, and
 // neither it nor a start has brought a container.
 func (t *Termination) foundNothing() bool { return t.isComplete() && len(t.stops) == 0 }
@@ -436,4 +338,4 @@ func (t *Termination) recordMetrics() {
 }
 
 // inProgress reports whether the termination has not ended; false for a nil receiver.
-func (t *Termination) inProgress() bool { return t != nil && !isClosed(t.done) }
+func (t *Termination) inProgress() bool { return t != nil && t.results == nil }

@@ -46,6 +46,6 @@ func (t *Termination) shorten(seconds int64) bool {
 	for _, s := range t.stops {
 		s.shorten(newDeadline)
 	}
-	t.wake()
+	t.pod.wake()
 	return true
 }

@@ -52,8 +52,8 @@ func (t *Termination) stopResults() []ContainerResult {
 func (t *Termination) finalResults(failure error) []ContainerResult {
 	results := t.stopResults()
 	addIfUnknown := func(name string, outcome Outcome, err error) {
-		// Without a new list, even a container that was stopped may run again, so its result is not enough.
-		isKnown := func(c ContainerResult) bool { return c.Name == name && (!c.Outcome.hasEnded() || !t.needsList()) }
+		// Without a new list, even a container that was stopped may run again, so that result is not enough.
+		isKnown := func(c ContainerResult) bool { return c.Name == name && !c.Outcome.hasEnded() }
 		if !slices.ContainsFunc(results, isKnown) {
 			results = append(results, t.resultWithoutRun(name, outcome, err))
 		}

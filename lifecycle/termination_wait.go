@@ -52,7 +52,7 @@ func (t *Termination) stillRunning(cause error) (result Result, mustRecordExceed
 	}
 	var names []string
 	for _, s := range t.stops {
-		if s.inProgress() {
+		if s.inProgress {
 			names = append(names, fullName(t.apiPod, s.container.Name))
 		}
 	}
