@@ -44,7 +44,7 @@ type containerStop struct {
 	// reported is the outcome by the StopContainer calls that have succeeded, also those of an earlier attempt; "": none
 	// has succeeded, or a list still had the container. Only the stop's goroutine uses it.
 	reported Outcome
-	// firstCallAt is the time of the first StopContainer call. If the runtime lists the run again after
+	// firstCallAt is the time of the first StopContainer or StopPod call. If the runtime lists the run again after
 	// not listing it, the time stays, so that such a runtime cannot postpone GiveUpAfter for ever.
 	firstCallAt time.Time
 	result      ContainerResult
@@ -220,28 +220,13 @@ func (s *containerStop) stopUntilEnded() (Outcome, error) {
 	if s.podStop != nil {
 		return s.podStop.stopUntilEnded(s)
 	}
-	began := time.Now()
 	s.setPhase(PhaseStopping)
 	calls := &stopCalls{
 		containerStop: s, targets: []*containerStop{s}, call: func(ctx context.Context, seconds int64) error {
 			return s.pod.terminator.opts.Runtime.StopContainer(ctx, s.container.ID, seconds)
 		},
 	}
-	outcome, err := calls.stopUntilEnded()
-	s.pod.mu.Lock()
-	defer s.pod.mu.Unlock()
-	s.result.Stopping = time.Since(began)
-	return outcome, err
-}
-
-// setFirstCall notes that the first StopContainer call is made now. Later calls do not change the time,
-// from which GiveUpAfter may count.
-func (s *containerStop) setFirstCall() {
-	s.pod.mu.Lock()
-	defer s.pod.mu.Unlock()
-	if s.firstCallAt.IsZero() {
-		s.firstCallAt = time.Now()
-	}
+	return calls.stopUntilEnded()
 }
 
 // setPhase sets the phase that [Termination.Result] shows for the container.
@@ -265,6 +250,9 @@ func (s *containerStop) end(outcome Outcome, err error) {
 	}
 	if outcome == OutcomeGraceExceeded {
 		s.pod.terminator.opts.Metrics.ContainerKilledAfterGrace()
+	}
+	if !s.firstCallAt.IsZero() { // zero: a PodStopper was not called before Close
+		s.result.Stopping = time.Since(s.firstCallAt)
 	}
 	s.result.Outcome = outcome
 	s.pod.unblockStops()
@@ -294,12 +282,6 @@ func (s *containerStop) method() string {
 		return "StopPod"
 	}
 	return "StopContainer"
-}
-
-// errStillListed is the error of a stop that the runtime reported as a success, although its next list has the
-// container.
-func (s *containerStop) errStillListed() error {
-	return fmt.Errorf("%s returned, but the runtime still lists the container", s.method())
 }
 
 // stopError adds the container's name and ID, if known, to an error.

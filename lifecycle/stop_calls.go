@@ -84,6 +84,18 @@ func (c *stopCalls) stopUntilEnded() (Outcome, error) {
 	return OutcomeLeftRunning, c.failure
 }
 
+// setFirstCall notes that the first call is made now. Later calls do not change the time, from which GiveUpAfter may
+// count.
+func (c *stopCalls) setFirstCall() {
+	c.pod.mu.Lock()
+	defer c.pod.mu.Unlock()
+	for _, s := range c.targets {
+		if s.firstCallAt.IsZero() {
+			s.firstCallAt = time.Now()
+		}
+	}
+}
+
 // callOnce makes a call, and then checks with a list whether the containers have ended. Unless the terminator was closed,
 // it records why they may still run. returned is false if the call has not returned in time.
 func (c *stopCalls) callOnce() (ended, returned bool) {
@@ -298,7 +310,7 @@ func (c *stopCalls) checkEnded(callErr error, reply *stopCall) error {
 			if reply != nil && errors.Is(reply.err, ErrContainerNotFound) {
 				return fmt.Errorf("%s returned %q, but the runtime still lists the container", c.method(), reply.err.Error()) // not wrapped: that would be a success
 			}
-			return s.errStillListed()
+			return fmt.Errorf("%s returned, but the runtime still lists the container", c.method())
 		}
 	}
 	return nil

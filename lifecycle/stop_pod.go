@@ -16,7 +16,6 @@ type podStop struct {
 	begun    bool     // a member makes the calls; containers that are listed later need another podStop
 	outcome  Outcome  // "" until the calls have ended
 	err      error
-	duration time.Duration // from the first call to the end
 }
 
 // joinPodStop returns the podStop to which a new stop of a container belongs: the newest one, or a new one if
@@ -45,14 +44,13 @@ func (p *podStop) stopUntilEnded(s *containerStop) (Outcome, error) {
 	if calls := p.begin(s); calls != nil {
 		outcome, err := calls.stopUntilEnded()
 		s.pod.mu.Lock()
-		p.outcome, p.err, p.duration = outcome, err, time.Since(s.firstCallAt)
+		p.outcome, p.err = outcome, err
 		s.pod.wake()
 		s.pod.mu.Unlock()
 	}
 	s.pod.waitWhile(s.ctx, func() (wait bool, never time.Time) { return p.outcome == "" && s.ctx.Err() == nil, never })
 	s.pod.mu.Lock()
 	defer s.pod.mu.Unlock()
-	s.result.Stopping = p.duration
 	return cmp.Or(p.outcome, OutcomeLeftRunning), p.err
 }
 

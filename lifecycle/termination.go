@@ -74,14 +74,9 @@ func (p *podState) terminate(ctx context.Context, apiPod *v1.Pod, req *Request) 
 // could not be stopped before and is not named now has ended, and no longer blocks the others.
 func (t *Termination) stopNamed(req *Request) {
 	p := t.pod
-	named := make(map[containerRun]bool, len(req.Containers))
-	for _, c := range req.Containers {
-		if s := p.stopOf(c); s != nil {
-			named[s.run] = true
-		}
-	}
 	for run, s := range p.stops {
-		if s.isGivenUp() && !named[run] {
+		isNamed := slices.ContainsFunc(req.Containers, func(c Container) bool { return p.stopOf(c) == s })
+		if s.isGivenUp() && !isNamed {
 			delete(p.stops, run)
 		}
 	}
