@@ -15,8 +15,8 @@ import (
 // event, the preStop hook and the stop are as in [Terminator.KillPod], but the container does not wait
 // for others. Concurrent calls for several containers run in parallel (k/k#138146).
 //
-// KillContainer stops the run that the runtime lists with c.ID and, unless it is zero, with c.Began. If
-// there is no such run, the outcome is [OutcomeNotFound]. If the runtime cannot list, a successful
+// KillContainer stops the run that the runtime lists with c.ID and c.Began; if one of both has no Began, with
+// c.ID. If there is no such run, the outcome is [OutcomeNotFound]. If the runtime cannot list, a successful
 // StopContainer proves that the container has ended.
 //
 // If the container is already being stopped, alone or with its pod, KillContainer waits for that stop,

@@ -65,3 +65,17 @@ func TestRequestForAnEarlierRunStopsNothing(t *testing.T) {
 		require.Equal(b, lifecycle.OutcomeGraceful, result.Containers[1].Outcome)
 	})
 }
+
+// The runtime does not list when a run began. A KillContainer that says when its run began stops the container with its ID: a
+// container that is listed is never NotFound.
+func TestKillContainerFindsARunWhoseBeganIsNotListed(t *testing.T) {
+	listed := containerNamed("app")
+	m := newMisused(listed)
+	inBubble(t, graceSeconds(10), func(b *testBed) {
+		b.addStopped("app")
+		listed.Began = time.Now()
+		killed, err := b.KillContainer(b.Context(), b.pod, listed, lifecycle.ContainerRequest{})
+		require.NoError(b, err)
+		require.Equal(b, lifecycle.OutcomeGraceful, killed.Outcome)
+	}, func(o *lifecycle.TerminatorOptions) { o.Runtime = m })
+}
