@@ -16,14 +16,14 @@ const killedCode = 137
 
 // container is one run of a container of the fake runtime.
 type container struct {
-	pod     types.UID
-	listed  lifecycle.Container // as Running lists it
-	script  Script
-	records *records
-	exited  chan struct{} // closed when it has exited
+	pod       types.UID
+	listed    lifecycle.Container // as Running lists it
+	script    Script
+	records   *records
+	exited    context.Context // ends when it has exited
+	setExited context.CancelFunc
 
-	mu           sync.Mutex // guards the fields below; not held while a call waits
-	hasExited    bool
+	mu           sync.Mutex  // guards the fields below; not held while a call waits
 	code         int32       // the exit code, once the container has exited
 	calls        int         // number of StopContainer calls
 	wasSignalled bool        // the stop signal was sent
@@ -33,8 +33,9 @@ type container struct {
 
 // run starts a container, which follows the script. Its exit is recorded in log.
 func run(pod types.UID, listed lifecycle.Container, script Script, log *records) *container {
-	c := &container{pod: pod, listed: listed, script: script, records: log, exited: make(chan struct{})}
-	c.mu.Lock() // end must not run before exitTimer is set
+	c := &container{pod: pod, listed: listed, script: script, records: log}
+	c.exited, c.setExited = context.WithCancel(context.Background()) //nolint:forbidigo // it outlives the call that starts it
+	c.mu.Lock()                                                      // end must not run before exitTimer is set
 	defer c.mu.Unlock()
 	if script.ExitAfter > 0 {
 		c.exitTimer = time.AfterFunc(script.ExitAfter, func() { c.end(ByItself) })
@@ -46,7 +47,7 @@ func run(pod types.UID, listed lifecycle.Container, script Script, log *records)
 func (c *container) exitCode() (code int32, exited bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.code, c.hasExited
+	return c.code, c.exited.Err() != nil
 }
 
 // end makes the container exit and records why, unless it has already exited.
@@ -59,10 +60,9 @@ func (c *container) end(by ExitCause) {
 // endLocked makes the container exit, and records the exit with its cause. After a kill the exit code is 137, whatever
 // the script says. It does nothing if the container has already exited. The caller holds the mutex.
 func (c *container) endLocked(by ExitCause) {
-	if c.hasExited {
+	if c.exited.Err() != nil {
 		return
 	}
-	c.hasExited = true
 	for _, timer := range []*time.Timer{c.exitTimer, c.termTimer} {
 		if timer != nil {
 			timer.Stop()
@@ -73,7 +73,7 @@ func (c *container) endLocked(by ExitCause) {
 		c.code = killedCode
 	}
 	c.records.exited(c.listed.ID, by, c.code)
-	close(c.exited)
+	c.setExited()
 }
 
 // stop handles a StopContainer call. The script may make the call hang or fail. Otherwise stop sends the stop
@@ -106,23 +106,16 @@ func (c *container) stop(ctx context.Context, timeoutSeconds int64, released <-c
 	timeout := time.NewTimer(graceperiod.Duration(timeoutSeconds))
 	defer timeout.Stop()
 	select {
-	case <-c.exited:
+	case <-c.exited.Done():
 	case <-ctx.Done():
 		return ctx.Err()
 	case <-timeout.C:
 		c.end(ByKill)
 	}
-	if c.script.StopReturnsLate <= 0 {
-		return nil
-	}
-	late := time.NewTimer(c.script.StopReturnsLate)
-	defer late.Stop()
-	select {
-	case <-late.C:
-		return nil
-	case <-ctx.Done():
+	if c.script.StopReturnsLate > 0 && wait(ctx, c.script.StopReturnsLate) != nil {
 		return ctx.Err()
 	}
+	return nil
 }
 
 // nextFault counts a StopContainer call, and returns what the script has the call do: hang, fail or, if both
@@ -142,7 +135,7 @@ func (c *container) nextFault() (hangs, fails bool) {
 func (c *container) signal() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.hasExited || c.wasSignalled {
+	if c.exited.Err() != nil || c.wasSignalled {
 		return
 	}
 	c.wasSignalled = true
@@ -170,17 +163,7 @@ func (c *container) exec(ctx context.Context, cmd []string, timeout time.Duratio
 		ctx = timed
 	}
 	ctx, cancel := context.WithCancelCause(ctx)
-	var watcher sync.WaitGroup
-	defer watcher.Wait() // runs after the deferred cancel below, which ends the watcher
 	defer cancel(nil)
-	watcher.Add(1)
-	go func() {
-		defer watcher.Done()
-		select {
-		case <-c.exited:
-			cancel(errContainerExited)
-		case <-ctx.Done():
-		}
-	}()
+	defer context.AfterFunc(c.exited, func() { cancel(errContainerExited) })()
 	return c.script.Exec(ctx, cmd)
 }

@@ -113,7 +113,7 @@ func (r *Runtime) Remove(id string) {
 // unknown ID it is nil.
 func (r *Runtime) Exited(id string) <-chan struct{} {
 	if c := r.find(id); c != nil {
-		return c.exited
+		return c.exited.Done()
 	}
 	if !slices.ContainsFunc(r.Exits(), func(e Exit) bool { return e.ID == id }) {
 		return nil
