@@ -126,7 +126,7 @@ func (t *Termination) run() {
 	var failure error // of the last list
 	pause := backoff(0)
 	for {
-		list := t.waitForNeed(failure)
+		list := t.nextList(failure)
 		if list == nil {
 			break
 		}
@@ -143,10 +143,10 @@ func (t *Termination) run() {
 	}
 }
 
-// waitForNeed waits until the termination needs a list, and returns it; nil: the termination has ended. failure is the
-// last list's error. Until then it waits for stops and starts to end, and for another Terminate call. At the deadline it
-// cancels the starts, and at giveUpAt it gives up.
-func (t *Termination) waitForNeed(failure error) (list *listCall) {
+// nextList waits until the termination needs a list, and requests and returns it; nil: the termination has ended.
+// Meanwhile stops and starts end, and Terminate may be called again. At the deadline nextList cancels the starts, and at
+// giveUpAt it gives up. failure is the last list's error.
+func (t *Termination) nextList(failure error) (list *listCall) {
 	t.pod.waitWhile(t.ctx, func() (wait bool, askAgain time.Time) {
 		if t.deadline.hasPassed() {
 			t.pod.cancelStarts()
