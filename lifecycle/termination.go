@@ -62,7 +62,7 @@ func (p *podState) terminate(ctx context.Context, apiPod *v1.Pod, req *Request) 
 	}
 	t.request = *req
 	if req.Containers == nil {
-		t.requireList() // applyList then stops every container that the list has
+		t.requireList() // stopListed then stops every container that the list has
 	} else {
 		t.stopNamed(req)
 	}
@@ -118,7 +118,7 @@ func (t *Termination) requireList() {
 func (t *Termination) usesLists() bool { return t.minList > 0 }
 
 // run is the goroutine of the termination. It requests lists until the runtime lists nothing more, and no
-// stop or start is in progress. It stops nothing itself: applyList stops the containers of each list that
+// stop or start is in progress. It stops nothing itself: stopListed stops the containers of each list that
 // arrives.
 func (t *Termination) run() {
 	logger := klog.FromContext(t.ctx).WithValues("pod", klog.KObj(t.apiPod))
@@ -276,7 +276,7 @@ func (t *Termination) hookRunsForEarlierRun(c Container) bool {
 //   - for starts and a new list, at most until GiveUpAfter past the deadline (giveUpAt), and not if the terminator
 //     was closed, the pod was forgotten, or the runtime cannot list.
 //
-// After giveUpAt no stop begins (applyList), so that a runtime that lists another run in each list cannot keep the
+// After giveUpAt no stop begins (stopListed), so that a runtime that lists another run in each list cannot keep the
 // termination from ending.
 //
 // failure is the last list's error. The caller holds the mutex.
