@@ -19,7 +19,7 @@ import (
 // slowTime is how long a call to embedder code may take before it is logged as slow.
 const slowTime = 5 * time.Second
 
-// perform starts an effect other than Kill, which killAll starts. The mutex is held.
+// perform starts an effect. The mutex is held.
 func (s *shell) perform(e node.Effect) {
 	switch e.Do {
 	case node.Prepare:
@@ -40,6 +40,8 @@ func (s *shell) perform(e node.Effect) {
 		s.callOnPlan(e)
 	case node.List:
 		s.list(e)
+	case node.Kill:
+		s.kill(e)
 	case node.Tell:
 		s.sendPod(e)
 	case node.Publish:
@@ -67,7 +69,6 @@ func (s *shell) perform(e node.Effect) {
 		s.logLines.Write(func() { logger.Error(nil, e.Text) })
 	case node.Begins:
 		s.logDrainTime(e)
-	case node.Kill: // not passed to perform
 	case node.RecordEvent:
 		s.events.record(s.ctx, s.calls, v1.EventTypeNormal, e.Text)
 	case node.CountPod:
@@ -113,13 +114,6 @@ func objectsOf(pods []*node.Pod) []*v1.Pod {
 // of a kill has no deadline, because a pod may end late. A call that takes longer than slowTime is logged; a kill, if it
 // takes longer than its grace period plus slowTime. The mutex is held.
 func (s *shell) start(e node.Effect, name string, do func(context.Context) error, inputOf func(answer) node.Input) {
-	s.prepare(e, name, do, inputOf)()
-}
-
-// prepare is the first half of [shell.start]: it makes the context of the call, and keeps its cancel function so that the
-// core can abort the call. It returns a function that starts the call. The mutex is held, but the returned function may be
-// called without it.
-func (s *shell) prepare(e node.Effect, name string, do func(context.Context) error, inputOf func(answer) node.Input) (begin func()) {
 	var ctx context.Context
 	var cancel context.CancelFunc
 	if e.Until.IsZero() || e.Do == node.Kill {
@@ -128,18 +122,16 @@ func (s *shell) prepare(e node.Effect, name string, do func(context.Context) err
 		ctx, cancel = context.WithDeadlineCause(s.ctx, time.Now().Add(e.Until.Sub(s.now())), call.ErrTimeSpent)
 	}
 	s.aborts[e.Call] = cancel
-	return func() {
-		s.calls.Call(ctx, name, graceperiod.Duration(e.Seconds)+slowTime, func() error { return do(ctx) }, func(err error) {
-			cancel()
-			in := inputOf(answerOf(err))
-			s.mu.Lock()
-			defer s.mu.Unlock()
-			delete(s.aborts, e.Call)
-			if in != nil {
-				s.stepLocked(in)
-			}
-		})
-	}
+	s.calls.Call(ctx, name, graceperiod.Duration(e.Seconds)+slowTime, func() error { return do(ctx) }, func(err error) {
+		cancel()
+		in := inputOf(answerOf(err))
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		delete(s.aborts, e.Call)
+		if in != nil {
+			s.stepLocked(in)
+		}
+	})
 }
 
 // answer is what the core uses of the error that a call to embedder code has returned.

@@ -16,61 +16,46 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown/internal/node"
 )
 
-// writeTime is how long kills wait at most until the state log has them.
+// writeTime is how long a kill waits at most until the state log has it.
 const writeTime = 100 * time.Millisecond
 
-// killAll calls starts, which start the kills of a step, once the state log has the kills, so that the next agent knows
-// of them. A slow disk delays the kills by at most writeTime; a failed write, or a log that is not read yet, does not
-// delay them. The mutex is held, but not while starts are called: a kill that returns early would have to wait for it.
-func (s *shell) killAll(starts []func()) {
-	if len(starts) == 0 {
-		return
-	}
-	var written *call.Future[struct{}] // nil: the log has the kills, or nothing is stored
-	if s.isWriting() {
-		written = s.newestWrite
-	}
-	ctx := s.ctx
-	s.calls.Go(func() string { return "the start of the kills" }, func() {
-		if written != nil {
-			if _, err := written.Await(ctx, time.Now().Add(writeTime)); errors.Is(err, call.ErrTimeSpent) {
-				s.step(node.Failed{Text: "the state log was not written within " + writeTime.String() + ", killing pods anyway"})
-			}
-		}
-		for _, start := range starts {
-			start()
-		}
-	})
-}
-
-// prepareKill returns a function that starts a kill in its own goroutine. It reads the pod now, because later steps may
-// change the pod before that function is called. The mutex is held, but the returned function may be called without it.
-func (s *shell) prepareKill(e node.Effect) (begin func()) {
+// kill starts a kill. It reads the pod now, because later steps may change it. The mutex is held.
+func (s *shell) kill(e node.Effect) {
 	pod, seconds, key := e.Pod.Object, e.Seconds, e.Pod.Key
 	setStatus := statusSetter(e.Pod.FinalPolicy(), podcondition.Generation(pod))
-	logger := klog.FromContext(s.ctx)
 	name, ref, identity := pod.Namespace+"/"+pod.Name, klog.KObj(pod), podkey.Of(pod) // the killer may change the pod
 	isFinal := pod.Status.Phase == v1.PodSucceeded || pod.Status.Phase == v1.PodFailed
+	written := s.newestWrite
 	var result KillResult
-	startKill := s.prepare(e, "Options.Killer for pod "+name, func(ctx context.Context) (err error) {
+	s.start(e, "Options.Killer for pod "+name, func(ctx context.Context) (err error) {
+		s.awaitLog(ctx, written)
+		if logger := klog.FromContext(ctx).V(1); logger.Enabled() {
+			s.logLines.Write(func() {
+				logger.Info("Shutdown manager killing pod with gracePeriod", "pod", ref, "gracePeriod", seconds)
+			})
+		}
 		result, err = s.opts.Killer.KillPod(ctx, pod, KillRequest{GracePeriodSeconds: &seconds, SetStatus: setStatus})
 		if podkey.Of(pod) != identity {
 			s.step(node.Failed{Text: fmt.Sprintf("Options.Killer has changed the UID or the name of pod %s, which may be killed twice", name)})
 		}
 		if result, err = awaitKill(ctx, result, err); err == nil {
-			s.logKilled(logger, ref, isFinal, result.Outcome)
+			s.logKilled(klog.FromContext(ctx), ref, isFinal, result.Outcome)
 		}
 		return err
 	}, func(a answer) node.Input {
 		return node.Killed{Call: e.Call, Key: key, Outcome: result.Outcome, Status: result.Status, Err: a.err, NoRetry: a.noRetry}
 	})
-	return func() {
-		if logger := logger.V(1); logger.Enabled() {
-			s.logLines.Write(func() {
-				logger.Info("Shutdown manager killing pod with gracePeriod", "pod", ref, "gracePeriod", seconds)
-			})
-		}
-		startKill()
+}
+
+// awaitLog waits until the state log has a kill, so that the next agent knows of it. A slow disk delays the kill by at most
+// writeTime; a failed write, or a log that is not read yet, does not delay it. written is the write; nil: the log has the
+// kill, or nothing is stored.
+func (s *shell) awaitLog(ctx context.Context, written *call.Future[struct{}]) {
+	if written == nil {
+		return
+	}
+	if _, err := written.Await(ctx, time.Now().Add(writeTime)); errors.Is(err, call.ErrTimeSpent) {
+		s.step(node.Failed{Text: "the state log was not written within " + writeTime.String() + ", killing pods anyway"})
 	}
 }
 

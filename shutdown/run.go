@@ -111,7 +111,8 @@ func (s *shell) interruption() error {
 }
 
 // enter is called by Run and TerminateAll when they begin. The first one sets up the context of the calls to
-// embedder code, which has the values of ctx, but does not end with it. It also asks for the pod policies.
+// embedder code, which has the values of ctx, but does not end with it. It also starts the timer and asks for the pod
+// policies.
 func (s *shell) enter(ctx context.Context) {
 	s.mu.Lock()
 	s.users++
@@ -119,11 +120,14 @@ func (s *shell) enter(ctx context.Context) {
 	if isFirst {
 		s.ctx, s.cancel = context.WithCancel(context.WithoutCancel(ctx))
 		s.events = nodeEvents{recorder: s.opts.Events, node: s.opts.Node}
-		s.wake = time.Time{} // the timer of an earlier TerminateAll ended with its context
 	}
 	ctx = s.ctx
 	s.mu.Unlock()
-	if isFirst && s.opts.Policy != nil {
+	if !isFirst {
+		return
+	}
+	s.calls.Go(func() string { return "the timer of the drain" }, func() { s.runTimer(ctx) })
+	if s.opts.Policy != nil {
 		s.askPolicies(ctx)
 	}
 }

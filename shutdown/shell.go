@@ -31,6 +31,7 @@ type shell struct {
 	runLogged sync.Once // logMissingRun has done its work
 	logLines  call.LogLines
 	calls     *call.Group
+	stepped   chan struct{} // of size 1; has a value if the core has taken a step that runTimer has not noticed
 
 	mu         sync.Mutex // guards the fields below
 	node       *node.Node
@@ -42,9 +43,6 @@ type shell struct {
 	events     nodeEvents
 	policyErrs map[source.Kind]error // what is wrong with the pod policy for a kind of shutdown
 	hold       *host.Hold            // controls the lock in the shutdown under way; nil: no shutdown is under way
-
-	stopTimer func()    // nil: there is no timer
-	wake      time.Time // when the timer fires; zero: there is none
 
 	isStoring   bool                   // there is a state folder, its log has been read, and Run has not closed it
 	newestWrite *call.Future[struct{}] // the newest write to the log; nil: all writes have succeeded
@@ -82,6 +80,7 @@ func newShell(s *settings, log statelog.Options) *shell {
 		settings: s, node: node.New(s.nodeConfig()), calls: &call.Group{}, aborts: map[int]context.CancelFunc{},
 		reported: map[int]*reporting{}, terminated: make(chan struct{}),
 		log: statelog.New(log), ready: newReadySignal(), logOpened: make(chan struct{}), madeAt: time.Now(),
+		stepped: make(chan struct{}, 1),
 	}
 	sh.setTerminated = sync.OnceFunc(func() { close(sh.terminated) })
 	sh.logLines.Calls = sh.calls
@@ -160,23 +159,20 @@ func (s *shell) stepOnce(in node.Input) []node.Effect {
 	if s.users == 0 {
 		return nil
 	}
-	var kills []func()
 	for _, e := range effects {
-		if e.Do == node.Kill {
-			kills = append(kills, s.prepareKill(e))
-		} else {
-			s.perform(e)
-		}
+		s.perform(e)
 	}
-	s.killAll(kills)
 	return effects
 }
 
-// afterStep updates all that depends on the state of the core: admission, timer, the end of TerminateAll, the
+// afterStep updates all that depends on the state of the core: admission, the timer, the end of TerminateAll, the
 // last report and the metrics. The mutex is held.
 func (s *shell) afterStep() {
 	s.updateAdmission()
-	s.setTimer(s.node.Wake())
+	select {
+	case s.stepped <- struct{}{}:
+	default: // runTimer will notice this step together with an earlier one
+	}
 	if _, isOver := s.node.Terminated(); isOver {
 		s.setTerminated()
 	}
@@ -186,29 +182,32 @@ func (s *shell) afterStep() {
 	s.showTimes()
 }
 
-// setTimer schedules the next Tick for wake, and cancels the Tick that is scheduled for another time. A zero wake
-// schedules none. The mutex is held.
-func (s *shell) setTimer(wake time.Time) {
-	if wake.Equal(s.wake) && s.now().Before(wake) {
-		return
-	}
-	if s.wake = wake; s.stopTimer != nil {
-		s.stopTimer()
-	}
-	if wake.IsZero() {
-		return
-	}
-	ctx, cancel := context.WithCancel(s.ctx)
-	s.stopTimer = cancel
-	passed := times.Passed()
-	if remaining := wake.Sub(s.now()); remaining > 0 {
-		passed = s.opts.Clock.After(remaining)
-	}
-	s.calls.Go(func() string { return "the timer of the drain" }, func() {
+// runTimer passes a Tick to the core whenever the time of [node.Node.Wake] has come, until ctx ends.
+func (s *shell) runTimer(ctx context.Context) {
+	for {
 		select {
-		case <-passed:
+		case <-s.untilWake():
 			s.step(node.Tick{})
+		case <-s.stepped: // the time of Wake may have changed
 		case <-ctx.Done():
+			return
 		}
-	})
+	}
+}
+
+// untilWake returns a channel that can be received from once the time of [node.Node.Wake] has come; nil: there is no such
+// time.
+func (s *shell) untilWake() <-chan time.Time {
+	s.mu.Lock()
+	wake := s.node.Wake()
+	s.mu.Unlock()
+	remaining := wake.Sub(s.now())
+	switch {
+	case wake.IsZero():
+		return nil
+	case remaining <= 0:
+		return times.Passed()
+	default:
+		return s.opts.Clock.After(remaining)
+	}
 }
