@@ -16,7 +16,7 @@ func (s *shell) logDrainTime(e node.Effect) {
 	if len(s.schedule) > 0 || !of.HostEnd.IsZero() { // otherwise the time follows from the pods, which are not listed yet
 		logger = logger.WithValues("time", of.WaitEnd().Sub(s.now()).Round(time.Millisecond))
 	}
-	s.logLines.Write(func() { logger.Info(e.Text) })
+	s.logLines.Add(func() { logger.Info(e.Text) })
 }
 
 // timeSetBy says, for the log, what decides how much time a drain has: the announcement or the host's setting, if the

@@ -19,6 +19,9 @@ import (
 // slowTime is how long a call to embedder code may take before it is logged as slow.
 const slowTime = 5 * time.Second
 
+// eventReason is the reason of the kubelet's events of a node shutdown.
+const eventReason = "Shutdown"
+
 // perform starts an effect. The mutex is held.
 func (s *shell) perform(e node.Effect) {
 	switch e.Do {
@@ -60,17 +63,17 @@ func (s *shell) perform(e node.Effect) {
 		s.report(e)
 	case node.Log:
 		logger := klog.FromContext(s.ctx)
-		s.logLines.Write(func() { logger.Info(e.Text) })
+		s.logLines.Add(func() { logger.Info(e.Text) })
 	case node.LogError:
 		logger := klog.FromContext(s.ctx)
 		if e.Pod != nil {
 			logger = logger.WithValues("pod", klog.KRef(e.Pod.Namespace, e.Pod.Name))
 		}
-		s.logLines.Write(func() { logger.Error(nil, e.Text) })
+		s.logLines.Add(func() { logger.Error(nil, e.Text) })
 	case node.Begins:
 		s.logDrainTime(e)
 	case node.RecordEvent:
-		s.events.record(s.ctx, s.calls, v1.EventTypeNormal, e.Text)
+		s.recordEvent(v1.EventTypeNormal, e.Text)
 	case node.CountPod:
 		outcome := "Ended"
 		if e.Pod.Ended.IsZero() {
@@ -80,6 +83,20 @@ func (s *shell) perform(e node.Effect) {
 	case node.CountBucket:
 		s.opts.Metrics.Bucket(e.Took)
 	}
+}
+
+// recordEvent records an event on the node, after all earlier ones. The mutex is held.
+func (s *shell) recordEvent(eventtype, message string) {
+	if s.opts.Events == nil {
+		return
+	}
+	ctx := s.ctx
+	s.events.Add(func() {
+		call.Guard(ctx, "Options.Events", func() error {
+			s.opts.Events.Event(s.opts.Node, eventtype, eventReason, message)
+			return nil
+		}, func(error) {}) // a panic is logged
+	})
 }
 
 // callStep calls a function that a step of the drain waits for. When it returns, the core gets [node.Answered]

@@ -23,7 +23,7 @@ import (
 func (s *shell) startHost(ctx context.Context) (h *host.Host, ended <-chan error) {
 	if !s.watches() {
 		s.ready.hostTried() // there is no lock that Ready could wait for
-		s.logLines.Write(func() {
+		s.logLines.Add(func() {
 			klog.FromContext(ctx).Info("No host is watched, only Trigger and TerminateAll drain", "reason", s.whyNotWatching)
 		})
 		return nil, nil
@@ -33,7 +33,7 @@ func (s *shell) startHost(ctx context.Context) (h *host.Host, ended <-chan error
 		Calls: s.calls, Listener: s,
 	})
 	s.host.Store(h)
-	s.logLines.Write(func() { s.logRequestedDelay(ctx) })
+	s.logLines.Add(func() { s.logRequestedDelay(ctx) })
 	result := make(chan error, 1)
 	go func() { result <- h.Run(ctx) }()
 	return h, result
@@ -84,9 +84,9 @@ func (s *shell) HostCapped(err error) {
 	text := fmt.Sprint(err) // recovers a panic of the Error method
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.events.record(s.ctx, s.calls, v1.EventTypeWarning, text)
+	s.recordEvent(v1.EventTypeWarning, text)
 	logger := klog.FromContext(s.ctx)
-	s.logLines.Write(func() {
+	s.logLines.Add(func() {
 		logger.Error(errors.New(text), "The host waits for less than requested, and some pods get less time")
 	})
 }

@@ -30,7 +30,7 @@ func (s *shell) kill(e node.Effect) {
 	s.start(e, "Options.Killer for pod "+name, func(ctx context.Context) (err error) {
 		s.awaitLog(ctx, written)
 		if logger := klog.FromContext(ctx).V(1); logger.Enabled() {
-			s.logLines.Write(func() {
+			s.logLines.Add(func() {
 				logger.Info("Shutdown manager killing pod with gracePeriod", "pod", ref, "gracePeriod", seconds)
 			})
 		}
@@ -83,6 +83,6 @@ func (s *shell) logKilled(logger klog.Logger, pod klog.ObjectRef, isFinal bool, 
 		logger = logger.V(1)
 	}
 	if logger.Enabled() {
-		s.logLines.Write(func() { logger.Info(text, "pod", pod, "outcome", outcome) })
+		s.logLines.Add(func() { logger.Info(text, "pod", pod, "outcome", outcome) })
 	}
 }

@@ -19,7 +19,7 @@ func (s *shell) report(e node.Effect) {
 	report := s.reportOf(of)
 	s.showReport(of)
 	logger := klog.FromContext(s.ctx).WithValues("pods", len(report.Pods), "notEnded", len(report.podErrs()), "errors", len(report.Errors), "cancelled", report.Cancelled)
-	s.logLines.Write(func() { logger.Info("Shutdown manager completed processing shutdown event") })
+	s.logLines.Add(func() { logger.Info("Shutdown manager completed processing shutdown event") })
 	r := s.reportingOf(of.Number)
 	isFirst := !r.isCalled
 	if isFirst {

@@ -59,7 +59,7 @@ func (s *shell) endSlowOpening() {
 	defer s.mu.Unlock()
 	if isStillReading := s.node.State() == node.StateOpening; isStillReading {
 		logger := klog.FromContext(s.ctx)
-		s.logLines.Write(func() { logger.Info("Pods are refused until the state log has been read", "folder", s.opts.StateDir) })
+		s.logLines.Add(func() { logger.Info("Pods are refused until the state log has been read", "folder", s.opts.StateDir) })
 		snapshot := *s.admission.Load()
 		snapshot.refuses, snapshot.until = true, time.Time{}
 		s.admission.Store(&snapshot)

@@ -27,7 +27,7 @@ func (s *shell) logMissingRun() {
 		defer s.mu.Unlock()
 		if s.phase == phaseIdle {
 			logger := klog.FromContext(s.ctx)
-			s.logLines.Write(func() {
+			s.logLines.Add(func() {
 				logger.Info("Pods are admitted, but Manager.Run has not been called: nothing notices a shutdown of the host")
 			})
 		}
@@ -48,7 +48,7 @@ func (s *shell) run(ctx context.Context) error {
 	defer s.ready.close() // Ready is closed even if ctx ends early
 	s.enter(ctx)
 	if ctx.Err() != nil {
-		s.logLines.Write(func() {
+		s.logLines.Add(func() {
 			klog.FromContext(ctx).Info("Manager.Run ends at once: its context had already ended")
 		})
 	}
@@ -119,7 +119,6 @@ func (s *shell) enter(ctx context.Context) {
 	isFirst := s.users == 1
 	if isFirst {
 		s.ctx, s.cancel = context.WithCancel(context.WithoutCancel(ctx))
-		s.events = nodeEvents{recorder: s.opts.Events, node: s.opts.Node}
 	}
 	ctx = s.ctx
 	s.mu.Unlock()

@@ -91,7 +91,7 @@ func (s *shell) logBucketsWithoutTime(ctx context.Context) {
 		}
 	}
 	if len(s.schedule) > 0 && len(priorities) > 0 {
-		s.logLines.Write(func() {
+		s.logLines.Add(func() {
 			klog.FromContext(ctx).Info("Pods are killed at once, because shutdownGracePeriodSeconds is 0 for their priorities", "priorities", priorities)
 		})
 	}

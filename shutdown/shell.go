@@ -29,7 +29,8 @@ type shell struct {
 	admission atomic.Pointer[admissionSnapshot] // replaced after each step
 	madeAt    time.Time
 	runLogged sync.Once // logMissingRun has done its work
-	logLines  call.LogLines
+	logLines  call.Sequence
+	events    call.Sequence // the calls of Options.Events
 	calls     *call.Group
 	stepped   chan struct{} // of size 1; has a value if the core has taken a step that runTimer has not noticed
 
@@ -40,9 +41,8 @@ type shell struct {
 	users      int                        // the calls of Run and TerminateAll that are under way
 	phase      phase                      // of Run
 	aborts     map[int]context.CancelFunc // cancels a call that is under way; by the number of the call
-	events     nodeEvents
-	policyErrs map[source.Kind]error // what is wrong with the pod policy for a kind of shutdown
-	hold       *host.Hold            // controls the lock in the shutdown under way; nil: no shutdown is under way
+	policyErrs map[source.Kind]error      // what is wrong with the pod policy for a kind of shutdown
+	hold       *host.Hold                 // controls the lock in the shutdown under way; nil: no shutdown is under way
 
 	isStoring   bool                   // there is a state folder, its log has been read, and Run has not closed it
 	newestWrite *call.Future[struct{}] // the newest write to the log; nil: all writes have succeeded
@@ -83,7 +83,8 @@ func newShell(s *settings, log statelog.Options) *shell {
 		stepped: make(chan struct{}, 1),
 	}
 	sh.setTerminated = sync.OnceFunc(func() { close(sh.terminated) })
-	sh.logLines.Calls = sh.calls
+	sh.logLines = call.Sequence{Calls: sh.calls, Name: "the logger"}
+	sh.events = call.Sequence{Calls: sh.calls, Name: "Options.Events"}
 	sh.opening.over = make(chan struct{})
 	sh.ctx = context.Background() //nolint:forbidigo // NewManager has no context
 	ctx, cancel := context.WithTimeout(sh.ctx, readTime)

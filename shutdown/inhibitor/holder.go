@@ -50,7 +50,7 @@ func (h Holder) Run(ctx context.Context) error {
 		return err
 	}
 	calls := &call.Group{}
-	holding := &holding{Holder: h, ctx: ctx, logLines: call.LogLines{Calls: calls}, ended: make(chan struct{})}
+	holding := &holding{Holder: h, ctx: ctx, logLines: call.Sequence{Calls: calls, Name: "the logger"}, ended: make(chan struct{})}
 	close(holding.ended) // no OnShutdown is running yet
 	if ctx.Err() != nil {
 		holding.log("Run's context ended before the inhibitor lock was taken")
@@ -87,7 +87,7 @@ type holding struct {
 
 	ctx      context.Context // of Run
 	host     *host.Host
-	logLines call.LogLines
+	logLines call.Sequence
 	hold     *host.Hold              // of the announced shutdown; nil: none is announced
 	cancel   context.CancelCauseFunc // ends the context of the newest OnShutdown
 	ended    chan struct{}           // closed when the newest OnShutdown has returned and the lock is released
@@ -117,7 +117,7 @@ func (h *holding) HostPending(pending *source.Event, known bool, _ time.Time) {
 // HostCapped implements host.Listener.
 func (h *holding) HostCapped(err error) {
 	text := fmt.Sprint(err) // recovers a panic of the Error method
-	h.logLines.Write(func() {
+	h.logLines.Add(func() {
 		klog.FromContext(h.ctx).Error(errors.New(text), "The inhibitor lock is held, but the host grants less than the requested delay")
 	})
 }
@@ -179,7 +179,7 @@ func (h *holding) release(ctx context.Context, hold *host.Hold, took time.Durati
 	case h.ctx.Err() != nil:
 		h.releaseErr = err
 	default:
-		h.logLines.Write(func() { klog.FromContext(h.ctx).Error(err, "Failed to release the inhibitor lock") })
+		h.logLines.Add(func() { klog.FromContext(h.ctx).Error(err, "Failed to release the inhibitor lock") })
 	}
 }
 
@@ -196,5 +196,5 @@ func (h *holding) cancelShutdown() {
 
 // log writes a line to the logger in the context of Run, without waiting for it.
 func (h *holding) log(line string, keysAndValues ...any) {
-	h.logLines.Write(func() { klog.FromContext(h.ctx).Info(line, keysAndValues...) })
+	h.logLines.Add(func() { klog.FromContext(h.ctx).Info(line, keysAndValues...) })
 }

@@ -107,7 +107,7 @@ type Host struct {
 	lock     *lock
 	delay    *delay
 	contact  *contact
-	logLines call.LogLines
+	logLines call.Sequence
 }
 
 // New returns a Host. Suspend and the methods of [Hold] also work without Run.
@@ -120,7 +120,7 @@ func New(o Options) *Host {
 		lock:     &lock{calls: o.Calls, metrics: o.Metrics, wake: make(chan struct{}, 1)},
 		delay:    &delay{},
 		contact:  &contact{listener: o.Listener, calls: o.Calls},
-		logLines: call.LogLines{Calls: o.Calls},
+		logLines: call.Sequence{Calls: o.Calls, Name: "the logger"},
 	}
 }
 
@@ -159,7 +159,7 @@ func (h *Host) Run(ctx context.Context) error {
 		}
 		pause := reconnectPause * time.Duration(max(1, h.contact.hanging.Load()/hangingPerPause))
 		if text := fmt.Sprint(err); text != loggedErr {
-			h.logLines.Write(func() {
+			h.logLines.Add(func() {
 				klog.FromContext(ctx).Error(err, "Not connected to the host, will retry", "period", pause)
 			})
 			loggedErr = text
@@ -185,7 +185,7 @@ func (h *Host) adopt(ctx context.Context) {
 		return struct{}{}, h.lock.adopt(ctx, adopter.Adopt())
 	})
 	if err != nil && ctx.Err() == nil {
-		h.logLines.Write(func() { klog.FromContext(ctx).Error(err, "Failed to adopt the lock of a previous agent") })
+		h.logLines.Add(func() { klog.FromContext(ctx).Error(err, "Failed to adopt the lock of a previous agent") })
 	}
 }
 

@@ -142,7 +142,7 @@ func (s *session) logOnce(ctx context.Context, err error, loggedErr string, done
 	}
 	text := fmt.Sprint(err)
 	if text != loggedErr && done != taskAdopt && ctx.Err() == nil {
-		s.logLines.Write(func() {
+		s.logLines.Add(func() {
 			klog.FromContext(ctx).Error(err, "Failed to inhibit the shutdown or to read its limit, will retry")
 		})
 	}
@@ -245,9 +245,9 @@ func (s *session) reportGrant(ctx context.Context, newest limit, previous *limit
 	case tooShortErr != nil && isNewText:
 		s.Listener.HostCapped(tooShortErr)
 	case hasChanged && previous != nil:
-		s.logLines.Write(func() { logger.Info("The host's delay limit has changed", "setBy", newest.setBy) })
+		s.logLines.Add(func() { logger.Info("The host's delay limit has changed", "setBy", newest.setBy) })
 	case hasChanged && capErr != nil:
-		s.logLines.Write(func() {
+		s.logLines.Add(func() {
 			logger.V(1).Info("The host waits for less than requested, but long enough for all pods", "err", capErr)
 		})
 	}
@@ -274,7 +274,7 @@ func (s *session) inhibit(ctx context.Context, epoch uint64, adopting bool) erro
 		return fmt.Errorf("failed to inhibit the shutdown: %w", err)
 	}
 	if err := s.lock.take(ctx, given, epoch, adopting); err != nil {
-		s.logLines.Write(func() { klog.FromContext(ctx).Error(err, "Failed to close the previous lock") })
+		s.logLines.Add(func() { klog.FromContext(ctx).Error(err, "Failed to close the previous lock") })
 	}
 	return nil
 }

@@ -1,0 +1,39 @@
+//go:build go1.25
+
+package call_test
+
+import (
+	"testing"
+	"testing/synctest"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/kubegrace/kubegrace/internal/call"
+)
+
+// The first of 100 functions blocks. Add returns all the same. When the first function returns, all are called in order, and
+// so is a function that comes later.
+func TestSequenceKeepsTheOrder(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var called []int
+		calls, mayReturn := &call.Group{}, make(chan struct{})
+		sequence := call.Sequence{Calls: calls, Name: "the logger"}
+		for i := range 100 {
+			sequence.Add(func() {
+				<-mayReturn
+				called = append(called, i)
+			})
+		}
+		synctest.Wait()
+		require.Empty(t, called)
+		hasTimedOut := make(chan struct{})
+		close(hasTimedOut)
+		require.Equal(t, []string{"the logger"}, calls.Wait(hasTimedOut))
+		close(mayReturn)
+		require.Empty(t, calls.Wait(nil))
+		sequence.Add(func() { called = append(called, 100) })
+		synctest.Wait()
+		require.Len(t, called, 101)
+		require.IsIncreasing(t, called)
+	})
+}
