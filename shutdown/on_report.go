@@ -2,6 +2,7 @@ package shutdown
 
 import (
 	"context"
+	"sync"
 	"time"
 
 	"k8s.io/klog/v2"
@@ -9,7 +10,7 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown/internal/node"
 )
 
-// onReportTime is how long TerminateAll waits for OnReport.
+// onReportTime is how long TerminateAll waits for OnReport after its call.
 const onReportTime = 10 * time.Second
 
 // report makes the report of a shutdown the result of LastReport, and passes it to OnReport. TerminateAll may wait for
@@ -21,54 +22,43 @@ func (s *shell) report(e node.Effect) {
 	logger := klog.FromContext(s.ctx).WithValues("pods", len(report.Pods), "notEnded", len(report.podErrs()), "errors", len(report.Errors), "cancelled", report.Cancelled)
 	s.logLines.Add(func() { logger.Info("Shutdown manager completed processing shutdown event") })
 	r := s.reportingOf(of.Number)
-	isFirst := !r.isCalled
-	if isFirst {
-		r.isCalled = true
-		close(r.called)
-	}
+	time.AfterFunc(onReportTime, r.end)
 	s.start(e, "Options.OnReport", func(ctx context.Context) error {
 		if s.opts.OnReport != nil {
 			s.opts.OnReport(ctx, report)
 		}
 		return nil
 	}, func(answer) node.Input {
-		if isFirst {
-			close(r.returned)
-		}
+		r.end()
 		return nil
 	})
 }
 
 // reporting is the first call of OnReport for one shutdown.
 type reporting struct {
-	isCalled bool
-	called   chan struct{} // closed when it is called
-	returned chan struct{} // closed when it has returned
+	over chan struct{} // closed when it has returned, or onReportTime after it was called
+	end  func()        // closes over; may be called again
 }
 
 // reportingOf returns the first call of OnReport for the shutdown with this number, even before that call is made. The
 // mutex is held.
-func (s *shell) reportingOf(number int) *reporting {
-	if s.reported[number] == nil {
-		s.reported[number] = &reporting{called: make(chan struct{}), returned: make(chan struct{})}
+func (s *shell) reportingOf(number int) reporting {
+	r, isKnown := s.reported[number]
+	if !isKnown {
+		over := make(chan struct{})
+		r = reporting{over: over, end: sync.OnceFunc(func() { close(over) })}
+		s.reported[number] = r
 	}
-	return s.reported[number]
+	return r
 }
 
-// awaitReport waits until OnReport is called for the shutdown with this number, and then for at most onReportTime until
-// OnReport returns. The end of ctx ends both waits.
+// awaitReport waits until OnReport has returned for the shutdown with this number, or has had onReportTime, or ctx ends.
 func (s *shell) awaitReport(ctx context.Context, number int) {
 	s.mu.Lock()
 	r := s.reportingOf(number)
 	s.mu.Unlock()
 	select {
-	case <-r.called:
-	case <-ctx.Done():
-		return
-	}
-	select {
-	case <-r.returned:
-	case <-time.After(onReportTime):
+	case <-r.over:
 	case <-ctx.Done():
 	}
 }

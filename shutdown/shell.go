@@ -48,9 +48,9 @@ type shell struct {
 	newestWrite *call.Future[struct{}] // the newest write to the log; nil: all writes have succeeded
 	shownTimes  [2]time.Time           // the start and end in the metrics
 
-	storedReport *Report            // the report in the log; nil: none
-	lastShutdown *node.Shutdown     // LastReport returns its report; nil: LastReport returns storedReport
-	reported     map[int]*reporting // by the number of the shutdown
+	storedReport *Report           // the report in the log; nil: none
+	lastShutdown *node.Shutdown    // LastReport returns its report; nil: LastReport returns storedReport
+	reported     map[int]reporting // by the number of the shutdown
 
 	terminated        chan struct{} // closed when TerminateAll has drained the node or was stopped
 	setTerminated     func()        // closes terminated; may be called again
@@ -78,7 +78,7 @@ func newShell(s *settings, log statelog.Options) *shell {
 	log.Dir, log.Times = s.opts.StateDir, s.byPriority
 	sh := &shell{
 		settings: s, node: node.New(s.nodeConfig()), calls: &call.Group{}, aborts: map[int]context.CancelFunc{},
-		reported: map[int]*reporting{}, terminated: make(chan struct{}),
+		reported: map[int]reporting{}, terminated: make(chan struct{}),
 		log: statelog.New(log), ready: newReadySignal(), logOpened: make(chan struct{}), madeAt: time.Now(),
 		stepped: make(chan struct{}, 1),
 	}
