@@ -60,7 +60,7 @@ func (a *agent) step(in node.Input) {
 
 // store updates the newest entries with those of a Store or NewLog effect, and returns their lines.
 func (a *agent) store(e node.Effect) []byte {
-	lines, _ := a.entries.update(node.Entries{Shutdown: e.Shutdown, Pods: e.Pods}) // no error: the reader finds what is missing
+	lines, _ := a.entries.update(node.Entries{Shutdown: e.Shutdown, Pods: e.Pods}.Clone()) // no error: the reader finds what is missing
 	return lines
 }
 

@@ -86,9 +86,7 @@ func (l *Log) load() (c Contents) {
 		}
 	}
 	// Warm up encoding/json here: its first use of these types takes 2 ms, which would delay a drain.
-	for _, value := range []any{node.Shutdown{}, node.Pod{}, object{}} {
-		_, _ = json.Marshal(value)
-	}
+	_, _ = json.Marshal(line{Shutdown: &node.Shutdown{}, Pod: &node.Pod{}, Object: &v1.Pod{}})
 	return c
 }
 
@@ -108,7 +106,7 @@ func parse(text []byte, bootID string, now time.Time) (c Contents) {
 	if !c.SameBoot {
 		now = maxTime() // the times of another boot cannot be compared with now
 	}
-	read := newestLines{indexOf: map[node.Key]int{}}
+	var read newestEntries
 	for number := 2; len(text) > 0; number++ {
 		next, rest, isWhole := bytes.Cut(text, []byte("\n"))
 		if !isWhole {
@@ -139,36 +137,22 @@ func parse(text []byte, bootID string, now time.Time) (c Contents) {
 	return c
 }
 
-// newestLines has the newest entry of each entity. The pods are in the order of their first lines.
-type newestLines struct {
-	node.Entries
-	indexOf map[node.Key]int // in Pods
-}
-
-// addLine decodes a line, which has a shutdown, or a pod with its Object. It replaces what earlier lines say about the
-// shutdown, or about that pod. A pod keeps the Object of its previous line if the new line has none.
-func (all *newestLines) addLine(text []byte) error {
-	var line struct {
-		Shutdown *node.Shutdown
-		Pod      *node.Pod
-		Object   *v1.Pod
-	}
-	if err := json.Unmarshal(text, &line); err != nil {
+// addLine decodes a line, and replaces what earlier lines say about its shutdown or pod. A pod keeps the Object of its
+// previous line if the new line has none.
+func (all *newestEntries) addLine(text []byte) error {
+	var l line
+	if err := json.Unmarshal(text, &l); err != nil {
 		return err
 	}
-	switch p := line.Pod; {
-	case line.Shutdown != nil:
-		all.Shutdown = line.Shutdown
-	case p != nil:
-		i, isKnown := all.indexOf[p.Key]
-		if !isKnown {
-			i = len(all.Pods)
-			all.indexOf[p.Key], all.Pods = i, append(all.Pods, p)
+	switch {
+	case l.Shutdown != nil:
+		all.Shutdown = l.Shutdown
+	case l.Pod != nil:
+		l.Pod.Object = l.Object
+		if before := all.pod(l.Pod.Key); l.Object == nil && before != nil {
+			l.Pod.Object = before.Object
 		}
-		if p.Object = line.Object; p.Object == nil {
-			p.Object = all.Pods[i].Object
-		}
-		all.Pods[i] = p
+		all.put(l.Pod)
 	default:
 		return errors.New("it is neither a shutdown nor a pod")
 	}
