@@ -110,7 +110,7 @@ func (s *shell) callOnPlan(e node.Effect) {
 	if s.opts.OnPlan == nil {
 		return
 	}
-	table, pods := e.Shutdown.Table(), objectsOf(e.Pods)
+	table, pods := e.Shutdown.Timetable, objectsOf(e.Pods)
 	s.start(e, "Options.OnPlan", func(ctx context.Context) error {
 		s.opts.OnPlan(ctx, table.Plan(pods))
 		return nil

@@ -250,13 +250,13 @@ func (w *StepRecorder) timetable() {
 	if s == nil || s.Timetable == nil {
 		return
 	}
-	table := s.Table()
+	table := s.Timetable
 	f := judge.NodeFact{
 		What: judge.NodeWindows, Shutdown: s.Number, WaitEnd: table.WaitEnd(), ReleaseBy: table.Unlock(), Planned: s.Planned,
 		Own: isOwn(s), Failed: w.Record.Facts[w.began].Failed,
 	}
-	for i, b := range table.Budget().Buckets {
-		end := time.Unix(0, 0).Add(s.Timetable.Received + b.End)
+	for i, b := range table.Budget.Buckets {
+		end := table.At(b.End)
 		kills := end.Add(-b.Unmount - b.Statuses) // when the wait for the kills ends
 		if kills.After(f.WaitEnd) {
 			kills = f.WaitEnd

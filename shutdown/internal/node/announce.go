@@ -258,7 +258,7 @@ func (n *Node) startDrain(s *Shutdown) {
 	n.addRunningPods(s)
 	s.Statuses = n.Options.Steps.Statuses
 	if s.Timetable == nil {
-		s.setTable(n.newTable(s, s.Began))
+		s.Timetable = n.newTable(s, s.Began)
 	}
 	n.markDirty(s)
 	n.emit(Effect{Do: Suspend, Until: s.releaseBy()})
@@ -282,7 +282,7 @@ func (n *Node) restartDrain() {
 		}
 	}
 	s.Done, s.Ended, s.Planned, s.isReported = 0, time.Time{}, false, false
-	s.setTable(n.newTable(s, n.now))
+	s.Timetable = n.newTable(s, n.now)
 	n.setState(StateDraining)
 	n.addRunningPods(s)
 	n.markDirty(s)
@@ -406,7 +406,7 @@ func (n *Node) tableRequest(s *Shutdown, received, hostEnd time.Time) timetable.
 }
 
 // newTable returns the timetable of a drain until its first list. makeFinalTable then replaces it.
-func (n *Node) newTable(s *Shutdown, received time.Time) timetable.Table {
+func (n *Node) newTable(s *Shutdown, received time.Time) *timetable.Table {
 	return timetable.New(n.tableRequest(s, received, s.HostEnd))
 }
 

@@ -10,7 +10,7 @@ import (
 
 // nextBucket starts the bucket d.bucket with a list of the pods, or the final list if all buckets are over.
 func (d *drain) nextBucket(n *Node) (moved bool) {
-	if d.bucket >= len(d.shutdown.table.Schedule()) {
+	if d.bucket >= len(d.shutdown.Timetable.Schedule()) {
 		return d.enterStage(n, finalListing)
 	}
 	d.bucketBegan = n.now
@@ -31,8 +31,8 @@ func (d *drain) bucketDone(n *Node) (moved bool) {
 //   - If no list was received yet: until the end of the bucket's window. From answerTimeout on it kills the pods that the
 //     log names, because no others are known.
 func (d *drain) pickBucket(n *Node) (moved bool) {
-	schedule := d.shutdown.table.Schedule()
-	d.window = d.shutdown.table.Window(d.bucket, n.now)
+	schedule := d.shutdown.Timetable.Schedule()
+	d.window = d.shutdown.Timetable.Window(d.bucket, n.now)
 	hasNewList, hasAnyList := n.lister.listCount > d.listCountBefore, n.lister.listCount > 0
 	answerEnd := d.stageBegan.Add(answerTimeout)
 	waitUntil := answerEnd
@@ -86,7 +86,7 @@ func (d *drain) finishNotReadyWaits(n *Node) bool {
 // indexOf returns the index of the bucket for a priority.
 func (d *drain) killBucket(n *Node, indexOf func(priority int32) int) {
 	var due []*Pod
-	bucket := d.shutdown.table.Budget().Buckets[d.bucket]
+	bucket := d.shutdown.Timetable.Budget.Buckets[d.bucket]
 	hasTime, isConfiguredWithoutTime := bucket.Pods > 0, bucket.Seconds == 0 // Pods is the time for the kills
 	for _, p := range n.pods.all {
 		podBucket := indexOf(p.Priority)
@@ -143,13 +143,13 @@ func (d *drain) pickLate(n *Node) (moved bool) {
 	if hasNewList {
 		d.logStillListed(n)
 	}
-	buckets := d.shutdown.table.Budget().Buckets
+	buckets := d.shutdown.Timetable.Budget.Buckets
 	d.bucket = len(buckets) - 1
 	for d.bucket > 0 && buckets[d.bucket].Pods <= 0 { // the window of a bucket without time would give them 0 s
 		d.bucket--
 	}
 	if n.now.Before(d.shutdown.WaitEnd()) {
-		d.window = d.shutdown.table.Window(d.bucket, n.now)
+		d.window = d.shutdown.Timetable.Window(d.bucket, n.now)
 		for _, p := range n.pods.all {
 			if p.pickedBy != d.number && n.isDue(p) {
 				p.pickedBy = d.number

@@ -141,7 +141,7 @@ func (d *drain) enterStage(n *Node, s stage) (moved bool) {
 		}
 	case holding:
 		if steps.Hold && !d.shutdown.Held {
-			d.call = n.startCall(Effect{Do: Hold, Until: d.shutdown.table.HoldEnd()})
+			d.call = n.startCall(Effect{Do: Hold, Until: d.shutdown.Timetable.HoldEnd()})
 		}
 	case unmounting:
 		if steps.Unmount {
@@ -163,8 +163,8 @@ func (d *drain) enterStage(n *Node, s stage) (moved bool) {
 // prepareEnd returns the deadline of Prepare: that of the timetable or, if an agent that has taken over the drain calls
 // Prepare again and later, up to half of the time that is left.
 func (d *drain) prepareEnd() time.Time {
-	prepare, half := d.shutdown.table.Budget().Prepare, d.shutdown.end().Sub(d.stageBegan)/2
-	end := times.Later(timeOf(d.shutdown.Timetable.Received+prepare), d.stageBegan.Add(min(prepare, half)))
+	prepare, half := d.shutdown.Timetable.Budget.Prepare, d.shutdown.Timetable.End().Sub(d.stageBegan)/2
+	end := times.Later(d.shutdown.Timetable.At(prepare), d.stageBegan.Add(min(prepare, half)))
 	return times.Earlier(end, d.shutdown.WaitEnd())
 }
 
@@ -201,7 +201,7 @@ func (n *Node) advance() (moved bool) {
 	case planning:
 		return d.plan(n)
 	case holding:
-		if !d.finishCall(n, s.table.HoldEnd()) {
+		if !d.finishCall(n, s.Timetable.HoldEnd()) {
 			return false
 		}
 		s.Held = true
@@ -221,7 +221,7 @@ func (n *Node) advance() (moved bool) {
 	case unmounting:
 		return d.finishCall(n, d.window.UnmountsEnd) && d.enterStage(n, flushing)
 	case flushing:
-		isLastBucket := d.bucket == len(s.table.Schedule())-1 // the stage flushingAll waits for its final statuses
+		isLastBucket := d.bucket == len(s.Timetable.Schedule())-1 // the stage flushingAll waits for its final statuses
 		if !isLastBucket && !n.finishFlush(d.picked, d.stageBegan, d.window.End) {
 			return false
 		}
@@ -254,8 +254,8 @@ func (d *drain) finishPublish(n *Node) (moved bool) {
 		return d.nextBucket(n)
 	}
 	if !s.Published && !n.isPublished() {
-		publishTime := s.table.Budget().Publish // 0: the node state is published while pods are killed
-		if !n.reachedOrWakeAt(times.Earlier(s.table.PublishEnd(), d.stageBegan.Add(publishTime))) {
+		publishTime := s.Timetable.Budget.Publish // 0: the node state is published while pods are killed
+		if !n.reachedOrWakeAt(times.Earlier(s.Timetable.PublishEnd(), d.stageBegan.Add(publishTime))) {
 			return false
 		}
 		if publishTime > 0 {
@@ -276,7 +276,7 @@ func (d *drain) finishFlushAll(n *Node) (moved bool) {
 	}
 	// If publishing has no time of its own, the node state is published while pods are killed, and nothing has waited
 	// for it so far.
-	isPublishedDuringKills := s.table.Budget().Publish == 0 && !s.isTerminateAll
+	isPublishedDuringKills := s.Timetable.Budget.Publish == 0 && !s.isTerminateAll
 	if isPublishedDuringKills && !n.isPublished() && n.api.tries > 1 { // 1: the first try may still be in progress
 		n.reportError(s, "failed to publish the node state: "+orTimeSpent(n.api.publishFailure))
 	}

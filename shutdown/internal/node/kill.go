@@ -83,7 +83,7 @@ func (n *Node) killInCurrentBucket(p *Pod) {
 	d := &n.drain
 	if !p.isSignalled() {
 		p.Shutdown, p.Policy = d.shutdown.Number, d.shutdown.Policy
-		p.Bucket = d.shutdown.table.Schedule()[d.bucket].Priority
+		p.Bucket = d.shutdown.Timetable.Schedule()[d.bucket].Priority
 		p.Granted, p.Signalled = d.window.Seconds(n.planObject(p), n.now), n.now
 		p.Deadline = n.now.Add(graceperiod.Duration(p.Granted))
 	} else {

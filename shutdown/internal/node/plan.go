@@ -70,7 +70,7 @@ func (d *drain) plan(n *Node) (moved bool) {
 // makeFinalTable makes the timetable that replaces the preliminary one of newTable. hasList says that the pods are known.
 func (d *drain) makeFinalTable(n *Node, hasList bool) {
 	s := d.shutdown
-	r := n.tableRequest(s, timeOf(s.Timetable.Received), s.HostEnd)
+	r := n.tableRequest(s, s.Timetable.Received, s.HostEnd)
 	if hasList {
 		r.Occupied = n.occupied(r.Schedule, d.bucket)
 	}
@@ -80,7 +80,7 @@ func (d *drain) makeFinalTable(n *Node, hasList bool) {
 		}
 		r.Received = n.now // the time for a slow list is not taken from the pods' grace periods
 	}
-	s.setTable(timetable.New(r))
+	s.Timetable = timetable.New(r)
 }
 
 // Due returns the pods that have not ended and that a drain has to kill or has signalled.
@@ -117,24 +117,23 @@ func (d *drain) shortenTable(n *Node) {
 	if s == nil || s.isTerminateAll {
 		return
 	}
-	if s.HostEnd.IsZero() || !s.HostEnd.Before(s.end()) {
+	if s.HostEnd.IsZero() || !s.HostEnd.Before(s.Timetable.End()) {
 		return
 	}
 	if !s.Planned {
-		s.setTable(n.newTable(s, timeOf(s.Timetable.Received)))
+		s.Timetable = n.newTable(s, s.Timetable.Received)
 	} else {
 		// The times count from now, but not from later than WaitEnd: a WaitEnd that has passed must not move.
 		r := n.tableRequest(s, times.Earlier(n.now, s.WaitEnd()), s.HostEnd)
-		old := s.table
-		r.Old, r.DoneBuckets, r.Occupied = &old, d.bucket, n.occupied(old.Schedule(), d.bucket)
-		s.setTable(timetable.New(r))
+		r.Old, r.DoneBuckets, r.Occupied = s.Timetable, d.bucket, n.occupied(s.Timetable.Schedule(), d.bucket)
+		s.Timetable = timetable.New(r)
 	}
 	n.markDirty(s)
 	n.emit(Effect{Do: Suspend, Until: s.releaseBy()})
-	if len(d.picked) == 0 || d.bucket >= len(s.table.Schedule()) {
+	if len(d.picked) == 0 || d.bucket >= len(s.Timetable.Schedule()) {
 		return
 	}
-	d.window = s.table.Window(d.bucket, n.now)
+	d.window = s.Timetable.Window(d.bucket, n.now)
 	for _, p := range d.picked {
 		if p.isTerminating() {
 			n.killInCurrentBucket(p)

@@ -111,8 +111,7 @@ func (p *drainRun) step(in node.Input) {
 			for _, of := range e.Pods {
 				pods = append(pods, of.Object)
 			}
-			table := e.Shutdown.Table()
-			p.plan = table.Plan(pods)
+			p.plan = e.Shutdown.Timetable.Plan(pods)
 		case node.Release:
 			p.released = p.now
 		default: // not part of a plan

@@ -4,7 +4,6 @@ import (
 	"time"
 
 	"github.com/kubegrace/kubegrace/internal/times"
-	"github.com/kubegrace/kubegrace/shutdown/internal/timetable"
 )
 
 // apply handles the log of the previous agent. There are three cases:
@@ -19,7 +18,7 @@ func (r Read) apply(n *Node) {
 	entries := r.Entries.Clone()
 	previous, pods := entries.Shutdown, entries.Pods
 	if previous != nil && previous.Timetable != nil {
-		previous.table = timetable.Resume(*previous.Timetable, timeOf, n.Options)
+		previous.Timetable = previous.Timetable.WithOptions(n.Options)
 	}
 	n.renumber(previous, pods)
 	if !r.SameBoot {

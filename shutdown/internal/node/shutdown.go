@@ -36,7 +36,7 @@ type Shutdown struct {
 	// even if it was withdrawn since; zero: not known.
 	HostEnd time.Time `json:"hostEnd"`
 	// Timetable is that of the newest drain; nil: there was none.
-	Timetable *timetable.Stored `json:"timetable,omitempty"`
+	Timetable *timetable.Table `json:"timetable,omitempty"`
 	// Planned says that the final timetable was made, with the first list of the drain or because none came
 	// in time. From then on its times only move earlier.
 	Planned   bool      `json:"planned,omitempty"`
@@ -53,10 +53,9 @@ type Shutdown struct {
 	// Errors lists failures other than those of single kills.
 	Errors []string `json:"errors,omitempty"`
 
-	isTerminateAll bool            // a drain of TerminateAll, which holds no lock and is not stored
-	table          timetable.Table // Timetable with the options, which are not stored
-	isPrepared     bool            // this agent has called Prepare; the next agent calls it again
-	isReported     bool            // the report of its newest drain was made
+	isTerminateAll bool // a drain of TerminateAll, which holds no lock and is not stored
+	isPrepared     bool // this agent has called Prepare; the next agent calls it again
+	isReported     bool // the report of its newest drain was made
 }
 
 // Announcement is an announcement of a shutdown that was not withdrawn.
@@ -111,26 +110,12 @@ func (s *Shutdown) matches(a Announcement) bool {
 	return s.Kind == "" || a.Kind == "" || s.Kind == a.Kind
 }
 
-// setTable sets the timetable of the newest drain, for this agent and for the log.
-func (s *Shutdown) setTable(t timetable.Table) {
-	stored := t.Store(sinceBoot)
-	s.table, s.Timetable = t, &stored
-}
-
-// Table returns the timetable of the newest drain.
-func (s *Shutdown) Table() timetable.Table { return s.table }
-
 // WaitEnd returns when the newest drain stops waiting for pods, or Began if no timetable was made yet.
 func (s *Shutdown) WaitEnd() time.Time {
 	if s.Timetable == nil {
 		return s.Began
 	}
-	return s.table.WaitEnd()
-}
-
-// end returns when the timetable ends: the host shuts down by then.
-func (s *Shutdown) end() time.Time {
-	return timeOf(s.Timetable.Received + s.Timetable.Budget.End)
+	return s.Timetable.WaitEnd()
 }
 
 // releaseBy returns the time at which the lock is released at the latest, or Began if there is no timetable.
@@ -138,14 +123,5 @@ func (s *Shutdown) releaseBy() time.Time {
 	if s.Timetable == nil {
 		return s.Began
 	}
-	return s.table.Unlock()
+	return s.Timetable.Unlock()
 }
-
-// boot returns the time of the boot, from which all times of this package count.
-func boot() time.Time { return time.Unix(0, 0) }
-
-// sinceBoot returns how long after the boot a time is, which is how the state log has the times of a timetable.
-func sinceBoot(t time.Time) time.Duration { return t.Sub(boot()) }
-
-// timeOf is the inverse of sinceBoot.
-func timeOf(sinceBoot time.Duration) time.Time { return boot().Add(sinceBoot) }

@@ -66,7 +66,7 @@ func (n *Node) beginTerminateAll() {
 		Number: n.lastNumber, Began: n.now, Wall: n.terminateAll.wall, Origin: "TerminateAll",
 		Policy: n.policy(Announcement{}), Statuses: n.Options.Steps.Statuses, isTerminateAll: true,
 	}
-	s.setTable(n.newTable(s, n.now))
+	s.Timetable = n.newTable(s, n.now)
 	n.addRunningPods(s)
 	n.terminateAll.shutdown = s
 	n.drain.begin(n, s)

@@ -404,11 +404,10 @@ func (w *world) recordTimetable(effects []node.Effect) {
 	if s == nil || s.Timetable == nil {
 		return
 	}
-	table := s.Table()
+	table := s.Timetable
 	f := judge.NodeFact{What: judge.NodeWindows, Shutdown: s.Number, WaitEnd: table.WaitEnd(), ReleaseBy: table.Unlock(), Planned: s.Planned, Own: s.Origin == "TerminateAll", Failed: !w.ownsLog}
-	received := time.Unix(0, 0).Add(s.Timetable.Received)
-	for i, b := range table.Budget().Buckets {
-		end := received.Add(b.End)
+	for i, b := range table.Budget.Buckets {
+		end := table.At(b.End)
 		kills := end.Add(-b.Unmount - b.Statuses)
 		if kills.After(f.WaitEnd) {
 			kills = f.WaitEnd

@@ -77,7 +77,7 @@ func checkShutdown(s *node.Shutdown, now time.Time) error {
 				errs = append(errs, fmt.Errorf("budget.waitEndNanoseconds %d is before the last bucket's endNanoseconds %d", t.Budget.WaitEnd, end))
 			}
 		}
-		errs = append(errs, checkTime("receivedMonotonicNanoseconds", bootTime().Add(t.Received), bootTime(), now))
+		errs = append(errs, checkTime("received of the timetable", t.Received, bootTime(), now))
 	}
 	return errors.Join(errs...)
 }

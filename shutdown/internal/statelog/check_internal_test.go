@@ -111,16 +111,10 @@ func wholePod(t testing.TB) *node.Pod {
 }
 
 // table returns a timetable of buckets of 20 s and 10 s, of a host that waits 30 s.
-func table() timetable.Table {
+func table() *timetable.Table {
 	return timetable.New(timetable.Request{
 		Schedule: plan.Schedule{{Seconds: 20}, {Priority: 10, Seconds: 10}}, Received: at(3000), HostEnd: at(3030),
 	})
-}
-
-// stored returns a timetable as it is in the log.
-func stored(t timetable.Table) *timetable.Stored {
-	s := t.Store(func(t time.Time) time.Duration { return t.Sub(bootTime()) })
-	return &s
 }
 
 // wholeShutdown returns a shutdown with every field set but Cancelled.
@@ -129,7 +123,7 @@ func wholeShutdown(t testing.TB) *node.Shutdown {
 	v := reflect.ValueOf(s).Elem()
 	fill(t, v)
 	requireFilled(t, v)
-	s.Policy, s.Done, s.Timetable, s.Cancelled = node.Delete, 1, stored(table()), false
+	s.Policy, s.Done, s.Timetable, s.Cancelled = node.Delete, 1, table(), false
 	return s
 }
 
@@ -176,8 +170,8 @@ func TestADamagedShutdownIsLeftOut(t *testing.T) {
 		"done is -1, with a timetable: true":             func(s *node.Shutdown) { s.Done = -1 },
 		"done is 3 of 2 buckets":                         func(s *node.Shutdown) { s.Done = 3 },
 		"done is 1, with a timetable: false":             func(s *node.Shutdown) { s.Timetable = nil },
-		"receivedMonotonicNanoseconds -1 must not":       func(s *node.Shutdown) { s.Timetable.Received = -1 },
-		"receivedMonotonicNanoseconds 1970-01-01T01:00:": func(s *node.Shutdown) { s.Timetable.Received = time.Hour + time.Second },
+		"received of the timetable 1969-12-31T23:59:59":  func(s *node.Shutdown) { s.Timetable.Received = at(-1) },
+		"received of the timetable 1970-01-01T01:00:":    func(s *node.Shutdown) { s.Timetable.Received = at(3601) },
 		"budget.buckets must not be empty":               func(s *node.Shutdown) { s.Timetable.Budget.Buckets = nil },
 		"budget.waitEndNanoseconds 0 is before the last": func(s *node.Shutdown) { s.Timetable.Budget.WaitEnd = 0 },
 		"more than budget.endNanoseconds":                func(s *node.Shutdown) { s.Timetable.Budget.End = 0 },
@@ -290,10 +284,9 @@ func TestEveryTimetableIsAccepted(t *testing.T) {
 		s := wholeShutdown(t)
 		table := timetable.New(r)
 		for shortened := range 3 {
-			s.Timetable, s.Done = stored(table), random.IntN(len(schedule)+1)
+			s.Timetable, s.Done = table, random.IntN(len(schedule)+1)
 			require.NoError(t, checkShutdown(s, now()), "%+v, shortened %d times", r, shortened)
-			before := table
-			r.Old, r.DoneBuckets, r.Received = &before, s.Done, r.Received.Add(upTo(time.Minute))
+			r.Old, r.DoneBuckets, r.Received = table, s.Done, r.Received.Add(upTo(time.Minute))
 			r.HostEnd = r.Received.Add(upTo(time.Minute))
 			table = timetable.New(r)
 		}

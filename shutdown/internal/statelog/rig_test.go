@@ -97,11 +97,10 @@ func entriesOfPods(pods ...*node.Pod) node.Entries { return node.Entries{Pods: p
 // shutdown returns a shutdown in progress.
 func shutdown(number int) *node.Shutdown {
 	table := timetable.New(timetable.Request{Schedule: plan.Schedule{{Priority: 0, Seconds: 20}, {Priority: 10, Seconds: 10}}, Received: at(time.Hour), HostEnd: at(time.Hour + 30*time.Second)})
-	stored := table.Store(func(t time.Time) time.Duration { return t.Sub(at(0)) })
 	return &node.Shutdown{
 		Number: number, Kind: "reboot", Origin: "logind", Began: at(time.Hour), Wall: time.Date(2026, 9, 30, 12, 0, 0, 1, time.UTC),
 		Announced: []node.Announcement{{Host: true, Origin: "logind", Kind: "reboot", Deadline: at(time.Hour + 30*time.Second)}},
-		Timetable: &stored, Policy: node.SetTerminal,
+		Timetable: table, Policy: node.SetTerminal,
 	}
 }
 

@@ -1,7 +1,7 @@
 // Package timetable converts the budget and the windows of package plan, which count from the announcement of a
 // shutdown, to points in time. A drain follows its timetable, and the state log keeps it for the next agent.
 //
-// The package reads no clock. A [Table] may be used concurrently. [New] never fails; [Stored.Check]
+// The package reads no clock. A [Table] may be used concurrently. [New] never fails; [Table.Check]
 // validates what was read from a file.
 package timetable
 
@@ -56,30 +56,39 @@ func (r Request) options() plan.Options {
 	return opts
 }
 
-// Table is the timetable of one drain. Make one with [New] or [Resume].
+// Table is the timetable of one drain. Make one with [New]. Its JSON is what the state log has of it, for the next agent. It
+// must not be modified.
 type Table struct {
-	received time.Time   // when the event of the drain was received; the budget counts from it
-	budget   plan.Budget // as shortened by Fit
-	opts     plan.Options
+	// Received is when the event of the drain was received.
+	Received time.Time `json:"received"`
+	// Budget is the fitted budget. Its ends count from Received.
+	Budget plan.Budget `json:"budget"`
+
+	opts plan.Options // not stored: the next agent has its own
 }
 
 // New returns the timetable of a drain: a new one for the schedule or, if r.Old is set, r.Old shortened.
-func New(r Request) Table {
-	t := Table{received: r.Received, opts: r.options()}
+func New(r Request) *Table {
+	t := &Table{Received: r.Received, opts: r.options()}
 	if r.Old == nil {
-		t.budget = plan.NewBudget(r.Schedule, t.opts).Fit(r.limit(), r.Occupied)
+		t.Budget = plan.NewBudget(r.Schedule, t.opts).Fit(r.limit(), r.Occupied)
 	} else {
-		t.budget = r.shorten(*r.Old)
+		t.Budget = r.shorten(r.Old)
 	}
 	return t
+}
+
+// WithOptions returns a table that was read from the state log, with the options of this agent. Its deadlines stay.
+func (t *Table) WithOptions(opts plan.Options) *Table {
+	return &Table{Received: t.Received, Budget: t.Budget, opts: opts}
 }
 
 // shorten returns the budget of old, fitted into the time that is left at r.Received. The result counts from
 // r.Received. It starts from the parts of the fitted budget that are not over, rather than from the schedule: if the
 // deadline has not changed, no part changes.
-func (r Request) shorten(old Table) plan.Budget {
-	passed := r.Received.Sub(old.received)
-	remaining := old.budget
+func (r Request) shorten(old *Table) plan.Budget {
+	passed := r.Received.Sub(old.Received)
+	remaining := old.Budget
 	remaining.Buckets = slices.Clone(remaining.Buckets)
 	if r.Prepared {
 		remaining.Prepare = 0
@@ -94,17 +103,17 @@ func (r Request) shorten(old Table) plan.Budget {
 		bucket := &remaining.Buckets[i]
 		bucket.Readiness, bucket.Pods, bucket.Unmount, bucket.Statuses = 0, 0, 0, 0
 	}
-	limit := min(r.limit(), max(old.budget.End-passed, 0))
+	limit := min(r.limit(), max(old.Budget.End-passed, 0))
 	fitted := remaining.Fit(limit, r.Occupied)
 	// Steps that are over may have left time unused, so that the remaining ones end before limit. All ends move later by
 	// this unused time, because they must stay as far before the host's end as they were, but no end moves later than it
 	// is in old.
 	spare := limit - fitted.End
 	addSpare := func(end *time.Duration, oldEnd time.Duration) { *end = min(*end+spare, max(oldEnd-passed, 0)) }
-	addSpare(&fitted.WaitEnd, old.budget.WaitEnd)
-	addSpare(&fitted.End, old.budget.End)
+	addSpare(&fitted.WaitEnd, old.Budget.WaitEnd)
+	addSpare(&fitted.End, old.Budget.End)
 	for i := range fitted.Buckets {
-		addSpare(&fitted.Buckets[i].End, old.budget.Buckets[i].End)
+		addSpare(&fitted.Buckets[i].End, old.Budget.Buckets[i].End)
 	}
 	fillGaps(&fitted, remaining.Buckets, r.DoneBuckets)
 	return fitted
@@ -136,15 +145,15 @@ func fillGaps(b *plan.Budget, unfitted []plan.BucketBudget, doneBuckets int) {
 }
 
 // At returns the time d after the event of the drain.
-func (t *Table) At(d time.Duration) time.Time { return t.received.Add(d) }
+func (t *Table) At(d time.Duration) time.Time { return t.Received.Add(d) }
 
-// Budget returns the fitted budget. It must not be modified.
-func (t *Table) Budget() plan.Budget { return t.budget }
+// End returns the time at which the timetable ends: the host shuts down by then.
+func (t *Table) End() time.Time { return t.At(t.Budget.End) }
 
 // Schedule returns the schedule of the drain.
 func (t *Table) Schedule() plan.Schedule {
-	s := make(plan.Schedule, len(t.budget.Buckets))
-	for i, b := range t.budget.Buckets {
+	s := make(plan.Schedule, len(t.Budget.Buckets))
+	for i, b := range t.Budget.Buckets {
 		s[i] = plan.Bucket{Priority: b.Priority, Seconds: b.Seconds}
 	}
 	return s
@@ -152,26 +161,26 @@ func (t *Table) Schedule() plan.Schedule {
 
 // HoldEnd returns the deadline of Options.Hold, the call that delays the first kill.
 func (t *Table) HoldEnd() time.Time {
-	return t.At(min(t.budget.Prepare+t.budget.Hold, t.budget.WaitEnd))
+	return t.At(min(t.Budget.Prepare+t.Budget.Hold, t.Budget.WaitEnd))
 }
 
 // PublishEnd returns the deadline for publishing the node's state. The step takes at most Budget().Publish, so it may end
 // earlier.
 func (t *Table) PublishEnd() time.Time {
-	return t.At(min(t.budget.Prepare+t.budget.Hold+t.budget.Publish, t.budget.WaitEnd))
+	return t.At(min(t.Budget.Prepare+t.Budget.Hold+t.Budget.Publish, t.Budget.WaitEnd))
 }
 
 // WaitEnd returns the time at which the drain stops waiting for pods, hooks and statuses.
-func (t *Table) WaitEnd() time.Time { return t.At(t.budget.WaitEnd) }
+func (t *Table) WaitEnd() time.Time { return t.At(t.Budget.WaitEnd) }
 
 // Unlock returns the deadline for releasing the inhibitor lock: half-way between WaitEnd and the end,
 // so that the report can be stored in between.
 func (t *Table) Unlock() time.Time {
-	return t.At(t.budget.WaitEnd + (t.budget.End-t.budget.WaitEnd)/2)
+	return t.At(t.Budget.WaitEnd + (t.Budget.End-t.Budget.WaitEnd)/2)
 }
 
 // Plan plans the drain of pods, assuming that each pod uses all its time.
-func (t *Table) Plan(pods []*v1.Pod) plan.Plan { return t.budget.Plan(pods, t.opts) }
+func (t *Table) Plan(pods []*v1.Pod) plan.Plan { return t.Budget.Plan(pods, t.opts) }
 
 // Window has the deadlines of the steps of one bucket: a [plan.Window] as points in time.
 type Window struct {
@@ -187,10 +196,10 @@ type Window struct {
 // Window returns the deadlines of bucket i if the bucket begins now. If it begins early, its pods get more time, unless
 // Options.NoRollOver is set.
 func (t *Table) Window(i int, now time.Time) Window {
-	w := t.budget.Window(i, now.Sub(t.received), t.opts)
+	w := t.Budget.Window(i, now.Sub(t.Received), t.opts)
 	return Window{
 		Ready: t.At(w.Ready), KillsEnd: t.At(w.KillsEnd), UnmountsEnd: t.At(w.UnmountsEnd), End: t.At(w.End),
-		received: t.received, window: w,
+		received: t.Received, window: w,
 	}
 }
 

@@ -52,7 +52,7 @@ func request(limit time.Duration, opts plan.Options) timetable.Request {
 }
 
 // table returns the timetable for request(limit, opts).
-func table(limit time.Duration, opts plan.Options) timetable.Table {
+func table(limit time.Duration, opts plan.Options) *timetable.Table {
 	return timetable.New(request(limit, opts))
 }
 
@@ -156,7 +156,7 @@ func TestAnEarlierDeadlineOnlyMovesTimesEarlier(t *testing.T) {
 		r := rand.New(rand.NewPCG(seed, 0))
 		first := pickRequest(r)
 		before := timetable.New(first)
-		begin, end := first.Received, first.Received.Add(before.Budget().End)
+		begin, end := first.Received, first.Received.Add(before.Budget.End)
 		for range 1 + r.IntN(2) {
 			left := int64(end.Sub(begin))
 			passed := time.Duration(r.Int64N(left + 1))
@@ -167,7 +167,7 @@ func TestAnEarlierDeadlineOnlyMovesTimesEarlier(t *testing.T) {
 				time.Duration(r.Int64N(left + int64(second))), // it may even have passed
 			}[r.IntN(4)]
 			next := pickRequest(r)
-			next.Received, next.HostEnd, next.Old = begin.Add(passed), end.Add(-earlier), &before
+			next.Received, next.HostEnd, next.Old = begin.Add(passed), end.Add(-earlier), before
 			next.DoneBuckets = r.IntN(len(first.Schedule) + 1)
 			if r.IntN(8) == 0 {
 				next.HostEnd, earlier = time.Time{}, 0 // no host waits
@@ -175,19 +175,19 @@ func TestAnEarlierDeadlineOnlyMovesTimesEarlier(t *testing.T) {
 			made := timetable.New(next)
 			require.Equal(t, first.Schedule, made.Schedule())
 			about := func() string {
-				return fmt.Sprintf("seed %d: %+v, then %+v, %v earlier: %+v becomes %+v", seed, first, next, earlier, before.Budget(), made.Budget())
+				return fmt.Sprintf("seed %d: %+v, then %+v, %v earlier: %+v becomes %+v", seed, first, next, earlier, before.Budget, made.Budget)
 			}
 			checkMoved(t, before, made, max(earlier, 0), about)
-			checkOver(t, next, made.Budget(), about)
+			checkOver(t, next, made.Budget, about)
 			before, begin = made, next.Received
-			end = begin.Add(made.Budget().End)
+			end = begin.Add(made.Budget.End)
 		}
 	}
 }
 
 // checkMoved requires that no end of the timetable before has moved to a later time in made, and that none has moved to an
 // earlier time by more than atMost, unless it has passed. The buckets must still end in order.
-func checkMoved(t *testing.T, before, made timetable.Table, atMost time.Duration, about func() string) {
+func checkMoved(t *testing.T, before, made *timetable.Table, atMost time.Duration, about func() string) {
 	t.Helper()
 	now := made.At(0)
 	oldEnds, ends := endTimes(before), endTimes(made)
@@ -197,11 +197,11 @@ func checkMoved(t *testing.T, before, made timetable.Table, atMost time.Duration
 		if end.After(old) || isTooEarly {
 			t.Fatalf("end %d moves from %v to %v\n%s", i, old, end, about())
 		}
-		if i > 0 && i < len(made.Budget().Buckets) && end.Before(ends[i-1]) {
+		if i > 0 && i < len(made.Budget.Buckets) && end.Before(ends[i-1]) {
 			t.Fatalf("bucket %d ends before the one below\n%s", i, about())
 		}
 	}
-	require.NoError(t, made.Store(sinceBoot).Check())
+	require.NoError(t, made.Check())
 }
 
 // checkOver requires that nothing is reserved for steps and buckets that are over.
@@ -217,11 +217,11 @@ func checkOver(t *testing.T, r timetable.Request, b plan.Budget, about func() st
 }
 
 // endTimes returns the ends of the buckets, then WaitEnd, and then the end of the drain.
-func endTimes(tt timetable.Table) (ends []time.Time) {
-	for _, of := range tt.Budget().Buckets {
+func endTimes(tt *timetable.Table) (ends []time.Time) {
+	for _, of := range tt.Budget.Buckets {
 		ends = append(ends, tt.At(of.End))
 	}
-	return append(ends, tt.WaitEnd(), tt.At(tt.Budget().End))
+	return append(ends, tt.WaitEnd(), tt.At(tt.Budget.End))
 }
 
 // During the first bucket another announcement has a deadline that is 0 to 4 s earlier. It takes at most these seconds from
@@ -230,11 +230,11 @@ func TestADeadlineDuringABucketTakesNoMoreThanItMust(t *testing.T) {
 	for _, opts := range []plan.Options{{}, {NoRollOver: true}, {Steps: allSteps()}, {Steps: allSteps(), NoRollOver: true}} {
 		for _, limit := range []time.Duration{30 * second, 35 * second, time.Hour} {
 			first := table(limit, opts)
-			secondBegins := first.At(first.Budget().Buckets[0].End)
+			secondBegins := first.At(first.Budget.Buckets[0].End)
 			for earlier := time.Duration(0); earlier <= 4*second; earlier += second {
 				for passed := time.Duration(0); passed <= 20*second; passed += 100 * ms {
 					r := request(noLimit, opts)
-					r.Received, r.HostEnd, r.Old = after(passed), first.At(first.Budget().End-earlier), &first
+					r.Received, r.HostEnd, r.Old = after(passed), first.At(first.Budget.End-earlier), first
 					made := timetable.New(r)
 					for _, p := range []*v1.Pod{pod(99), pod()} {
 						window := made.Window(1, secondBegins)
