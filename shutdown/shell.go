@@ -45,7 +45,7 @@ type shell struct {
 	hold       *host.Hold                 // controls the lock in the shutdown under way; nil: no shutdown is under way
 
 	isStoring   bool                   // there is a state folder, its log has been read, and Run has not closed it
-	newestWrite *call.Future[struct{}] // the newest write to the log; nil: all writes have succeeded
+	newestWrite *call.Future[struct{}] // the newest write to the log; nil: there was none
 	shownTimes  [2]time.Time           // the start and end in the metrics
 
 	storedReport *Report           // the report in the log; nil: none
@@ -75,14 +75,15 @@ const (
 // log's shutdown may be under way, until its drain would stop waiting, and after that the shutdown's pods that may not
 // have ended. Run locks the folder and then reads the log again, into the shell's own node.
 func newShell(s *settings, log statelog.Options) *shell {
-	log.Dir, log.Times = s.opts.StateDir, s.byPriority
 	sh := &shell{
 		settings: s, node: node.New(s.nodeConfig()), calls: &call.Group{}, aborts: map[int]context.CancelFunc{},
 		reported: map[int]reporting{}, terminated: make(chan struct{}),
-		log: statelog.New(log), ready: newReadySignal(), logOpened: make(chan struct{}), madeAt: time.Now(),
+		ready: newReadySignal(), logOpened: make(chan struct{}), madeAt: time.Now(),
 		stepped: make(chan struct{}, 1),
 	}
 	sh.setTerminated = sync.OnceFunc(func() { close(sh.terminated) })
+	log.Dir, log.Times, log.Wrote = s.opts.StateDir, s.byPriority, sh.logWritten
+	sh.log = statelog.New(log)
 	sh.logLines = call.Sequence{Calls: sh.calls, Name: "the logger"}
 	sh.events = call.Sequence{Calls: sh.calls, Name: "Options.Events"}
 	sh.opening.over = make(chan struct{})

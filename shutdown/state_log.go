@@ -13,8 +13,6 @@ const (
 	folderTime = 10 * time.Second
 	// readTime is the timeout for reading the state files.
 	readTime = 5 * time.Second
-	// rewritePause is the pause between a failed write to the state log and the next one.
-	rewritePause = 500 * time.Millisecond
 )
 
 // open locks the state folder, reads the log and passes it to the core. Only then may this agent write the log: if it
@@ -65,47 +63,21 @@ func (s *shell) store(e node.Effect) {
 		return
 	}
 	entries := node.Entries{Shutdown: e.Shutdown, Pods: e.Pods}
-	isAwaited := s.newestWrite != nil // a goroutine waits for the writes already
 	if e.Do == node.NewLog {
 		s.newestWrite = s.log.Begin(entries)
 	} else {
 		s.newestWrite = s.log.Append(entries)
 	}
-	if ctx := s.ctx; !isAwaited {
-		s.calls.Go(func() string { return "the writing of the state log" }, func() {
-			for s.awaitWrite(ctx) {
-			}
-		})
-	}
 }
 
-// awaitWrite waits for the newest write. If that write has failed, awaitWrite reports the error, and repeats the write
-// after rewritePause. isUnderWay is false if everything is written, the log is closed, or ctx has ended. awaitWrite locks
-// the mutex.
-func (s *shell) awaitWrite(ctx context.Context) (isUnderWay bool) {
-	s.mu.Lock()
-	newest := s.newestWrite
-	s.mu.Unlock()
-	_, err := newest.Wait(ctx)
-	if err != nil && ctx.Err() == nil {
-		s.step(node.Failed{Text: err.Error()})
-		select {
-		case <-time.After(rewritePause):
-		case <-ctx.Done():
-		}
-	}
+// logWritten is called with the error of each write to the log. The log repeats a failed write by itself.
+func (s *shell) logWritten(err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.updateAdmission()
-	switch {
-	case ctx.Err() != nil || !s.isStoring:
-		s.newestWrite = nil
-	case err != nil:
-		s.newestWrite = s.log.Append(node.Entries{}) // repeats the failed write
-	case s.newestWrite == newest:
-		s.newestWrite = nil
+	if err != nil && s.isStoring {
+		s.stepLocked(node.Failed{Text: err.Error()})
 	}
-	return s.newestWrite != nil
+	s.updateAdmission()
 }
 
 // isWriting reports whether a write to the log is under way. The mutex is held.

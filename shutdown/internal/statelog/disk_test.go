@@ -198,6 +198,37 @@ func TestFailedWritesAreRepeated(t *testing.T) {
 	}
 }
 
+// The disk is full for 1.2 s. The log repeats a failed write every 500 ms, and Options.Wrote is called for each attempt. After
+// Close nothing is repeated.
+func TestTheLogRepeatsAFailedWrite(t *testing.T) {
+	dir := t.TempDir()
+	synctest.Test(t, func(t *testing.T) {
+		var d disk
+		d.setFault(func(step, _ string) error {
+			if step == "write" {
+				return errFull
+			}
+			return nil
+		})
+		o, attempts := on(dir, &d), make(chan error, 10)
+		o.Wrote = func(err error) { attempts <- err }
+		l := newLocked(t, o)
+		require.ErrorIs(t, await(t, l.Append(entries(shutdown(1)))), errFull)
+		require.ErrorIs(t, await(t, l.Append(entriesOfPods(pod("a")))), errFull)
+		<-time.After(1200 * time.Millisecond)
+		d.setFault(nil)
+		<-time.After(time.Second)
+		require.Len(t, attempts, 5, "the two calls, and three repetitions")
+		for _, isFull := range []bool{true, true, true, true, false} {
+			require.Equal(t, isFull, errors.Is(<-attempts, errFull))
+		}
+		require.Equal(t, entries(shutdown(1), pod("a")), read(t, dir).Entries)
+		closeLog(t, l)
+		<-time.After(time.Minute)
+		require.Empty(t, attempts)
+	})
+}
+
 // fullDisk returns a disk on which the folder can be locked, but nothing can be read or written.
 func fullDisk() *disk {
 	return &disk{fault: func(step, _ string) error {

@@ -23,6 +23,8 @@ const (
 	logFile = "graceful_node_shutdown_log"
 	// maxSize is the size of the largest file that is read, in bytes.
 	maxSize = 256 << 20
+	// rewritePause is the pause between a failed write to the log and the next one.
+	rewritePause = 500 * time.Millisecond
 )
 
 // Options configures a log. The zero value stores nothing.
@@ -34,6 +36,8 @@ type Options struct {
 	// Before is called before each disk operation ("lock", "read", "write", "sync", "rename" or
 	// "times"), in the goroutine that makes it. An error makes the operation fail. May be nil.
 	Before func(step, path string) error
+	// Wrote is called with the error of each write to the log, in the goroutine that writes. May be nil.
+	Wrote func(error)
 }
 
 // Log is the state log of an agent. Make one with [New].
@@ -52,10 +56,11 @@ type Log struct {
 	contents    *call.Future[Contents] // what the first task of writes has read
 
 	// Only tasks of writes use these:
-	newest   newestEntries
-	file     *os.File // the log, open for appending; nil: it must be replaced first
-	isStale  bool     // the log must be replaced: this agent has not written it yet, or a write failed
-	mustSync bool     // the log has final statuses that may be pending: its replacement must be synced
+	newest     newestEntries
+	file       *os.File // the log, open for appending; nil: it must be replaced first
+	isStale    bool     // the log must be replaced: this agent has not written it yet, or a write failed
+	mustSync   bool     // the log has final statuses that may be pending: its replacement must be synced
+	isRetrying bool     // the next attempt of a failed write is scheduled
 }
 
 // New returns a log. It reads the boot ID, but does not touch the folder before [Log.Lock] or [Log.Read].
@@ -101,7 +106,7 @@ func (l *Log) before(step, path string) error {
 //
 // The future completes when other processes can read the entries. A power cut may lose them until [Log.Sync]
 // has returned. The error is nil if nothing is stored at all (no folder, no lock, no boot ID). After Close
-// there is always an error. If a write fails, the next Append writes its entries too.
+// there is always an error. A write that has failed is repeated after a pause, and by the next Append.
 //
 // If the log is of another boot, call Begin first.
 func (l *Log) Append(entries node.Entries) *call.Future[struct{}] {
@@ -133,9 +138,30 @@ func (l *Log) add(added *batch) *call.Future[struct{}] {
 		if err != nil {
 			err = l.storeError(err)
 		}
-		complete(errors.Join(err, l.write(lines)))
+		err = errors.Join(err, l.write(lines))
+		complete(err)
+		l.wrote(err)
 	}})
 	return future
+}
+
+// wrote is called after each write. If the write has failed, wrote has it repeated after rewritePause, until a write succeeds
+// or the log is closed.
+func (l *Log) wrote(err error) {
+	if l.isStale && !l.isRetrying {
+		l.isRetrying = true
+		time.AfterFunc(rewritePause, func() {
+			l.writes.add(task{refuse: func(error) {}, run: func() {
+				l.isRetrying = false
+				if l.isStale {
+					l.wrote(l.replace())
+				}
+			}})
+		})
+	}
+	if l.opts.Wrote != nil {
+		l.opts.Wrote(err)
+	}
 }
 
 // write appends lines, which are in newest already, to the log. If the log is stale, it writes a new log with all of
