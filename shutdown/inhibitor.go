@@ -81,6 +81,9 @@ func (s *shell) changeLock(e node.Effect) {
 // reportIfHostDoesNotWait tells the core if the host does not wait for the drain: no lock is held, and none is adopted by
 // the time until. It does not block.
 func (s *shell) reportIfHostDoesNotWait(hold *host.Hold, until time.Time) {
+	if hold.Waits() {
+		return
+	}
 	ctx := s.ctx
 	s.calls.Go(func() string { return "the wait for a lock to adopt" }, func() {
 		if hold.AwaitAdoption(ctx, until); !hold.Waits() && ctx.Err() == nil {
