@@ -3,8 +3,17 @@ package shutdown
 import (
 	"context"
 	"errors"
+	"fmt"
+	"slices"
+	"time"
 
 	v1 "k8s.io/api/core/v1"
+	"k8s.io/klog/v2"
+
+	"github.com/kubegrace/kubegrace/internal/call"
+	"github.com/kubegrace/kubegrace/internal/podcondition"
+	"github.com/kubegrace/kubegrace/internal/podkey"
+	"github.com/kubegrace/kubegrace/shutdown/internal/node"
 )
 
 // PodKiller kills pods. KillPod kills one pod and returns when the pod has ended, or an error if it cannot
@@ -64,4 +73,75 @@ type KillResult struct {
 	// and condition, if [Options.Policy] says so. [KillRequest.SetStatus] sets the same. Nil: the pod's
 	// status from [Options.ListPods].
 	Status *v1.PodStatus
+}
+
+// writeTime is how long a kill waits at most until the state log has it.
+const writeTime = 100 * time.Millisecond
+
+// kill starts a kill. It reads the pod now, because later steps may change it. The mutex is held.
+func (s *shell) kill(e node.Effect) {
+	pod, seconds, key := e.Pod.Object, e.Seconds, e.Pod.Key
+	setStatus := statusSetter(e.Pod.FinalPolicy(), podcondition.Generation(pod))
+	name, ref, identity := pod.Namespace+"/"+pod.Name, klog.KObj(pod), podkey.Of(pod) // the killer may change the pod
+	isFinal := pod.Status.Phase == v1.PodSucceeded || pod.Status.Phase == v1.PodFailed
+	written := s.newestWrite
+	var result KillResult
+	s.start(e, "Options.Killer for pod "+name, func(ctx context.Context) (err error) {
+		s.awaitLog(ctx, written)
+		if logger := klog.FromContext(ctx).V(1); logger.Enabled() {
+			s.logLines.Add(func() {
+				logger.Info("Shutdown manager killing pod with gracePeriod", "pod", ref, "gracePeriod", seconds)
+			})
+		}
+		result, err = s.opts.Killer.KillPod(ctx, pod, KillRequest{GracePeriodSeconds: &seconds, SetStatus: setStatus})
+		if podkey.Of(pod) != identity {
+			s.step(node.Failed{Text: fmt.Sprintf("Options.Killer has changed the UID or the name of pod %s, which may be killed twice", name)})
+		}
+		if result, err = awaitKill(ctx, result, err); err == nil {
+			s.logKilled(klog.FromContext(ctx), ref, isFinal, result.Outcome)
+		}
+		return err
+	}, func(a answer) node.Input {
+		return node.Killed{Call: e.Call, Key: key, Outcome: result.Outcome, Status: result.Status, Err: a.err, NoRetry: a.noRetry}
+	})
+}
+
+// awaitLog waits until the state log has a kill, so that the next agent knows of it. A slow disk delays the kill by at most
+// writeTime; a failed write, or a log that is not read yet, does not delay it. written is the write; nil: the log has the
+// kill, or nothing is stored.
+func (s *shell) awaitLog(ctx context.Context, written *call.Future[struct{}]) {
+	if written == nil {
+		return
+	}
+	if _, err := written.Await(ctx, time.Now().Add(writeTime)); errors.Is(err, call.ErrTimeSpent) {
+		s.step(node.Failed{Text: "the state log was not written within " + writeTime.String() + ", killing pods anyway"})
+	}
+}
+
+// awaitKill returns the result of a kill. If the error of KillPod has the method Await, as podkiller's *OverdueError has,
+// the kill is still under way, and Await waits for its result.
+func awaitKill(ctx context.Context, result KillResult, err error) (KillResult, error) {
+	var ongoing interface {
+		Await(ctx context.Context) (KillResult, error)
+	}
+	if errors.As(err, &ongoing) {
+		return ongoing.Await(ctx)
+	}
+	return result, err
+}
+
+// logKilled logs that the killer has ended a pod. The verbosity is 1 if the outcome is good or not known, otherwise 0. It
+// is 0 too if the killer found nothing to stop although the pod's phase was not final: a killer that looks for the wrong
+// containers would otherwise end a drain at once, and nobody would see why.
+func (s *shell) logKilled(logger klog.Logger, pod klog.ObjectRef, isFinal bool, outcome string) {
+	text := "Shutdown manager finished killing pod"
+	switch {
+	case outcome == "NotFound" && !isFinal:
+		text += ", but the killer found nothing running: does it look for the right containers?"
+	case slices.Contains([]string{"", "Graceful", "NotFound"}, outcome):
+		logger = logger.V(1)
+	}
+	if logger.Enabled() {
+		s.logLines.Add(func() { logger.Info(text, "pod", pod, "outcome", outcome) })
+	}
 }
