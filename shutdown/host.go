@@ -22,7 +22,7 @@ import (
 // watched.
 func (s *shell) startHost(ctx context.Context) (h *host.Host, ended <-chan error) {
 	if !s.watches() {
-		s.ready.hostTried() // there is no lock that Ready could wait for
+		s.noteTried(&s.hostTried) // there is no lock that Ready could wait for
 		s.logLines.Add(func() {
 			klog.FromContext(ctx).Info("No host is watched, only Trigger and TerminateAll drain", "reason", s.whyNotWatching)
 		})
@@ -52,7 +52,7 @@ func (s *shell) event(event source.Event, fromHost bool) node.Event {
 func (s *shell) HostEvent(event source.Event) {
 	s.updateLimit()
 	in := s.event(event, true)
-	s.opening.whenOver(func() { s.step(in) })
+	s.stepAfterOpening(in)
 }
 
 // HostPending implements host.Listener: it passes the host's answer, whether a shutdown is pending, to the core, once the
@@ -62,22 +62,22 @@ func (s *shell) HostPending(pending *source.Event, known bool, received time.Tim
 	in := node.Pending{Known: known, Wall: received}
 	// This call must return after the step, because the caller takes no lock if a shutdown is under way.
 	if pending != nil {
-		<-s.opening.over
+		<-s.openingOver
 		event := s.event(*pending, true)
 		in.Event = &event.Event
 	}
-	s.opening.whenOver(func() { s.step(in) })
+	s.stepAfterOpening(in)
 }
 
 // HostUnreached implements host.Listener. Once the opening is over, it tells the core that the host was not reached in
 // time after the start of Run, and whether the agent holds the previous agent's lock.
 func (s *shell) HostUnreached() {
 	in := node.Unreached{Adopted: s.host.Load().Adopted()}
-	s.opening.whenOver(func() { s.step(in) })
+	s.stepAfterOpening(in)
 }
 
 // HostTried implements host.Listener. The first attempt to get the lock is over, which Ready waits for.
-func (s *shell) HostTried() { s.ready.hostTried() }
+func (s *shell) HostTried() { s.noteTried(&s.hostTried) }
 
 // HostCapped implements host.Listener: it logs that pods get less time, and records a Warning event on the node.
 func (s *shell) HostCapped(err error) {

@@ -68,7 +68,7 @@ func (m *Manager) Ready() <-chan struct{} {
 		close(closed)
 		return closed
 	}
-	return m.shell.ready.closed
+	return m.shell.ready
 }
 
 // Run watches the host, holds the inhibitor lock, and drains the pods when the host shuts down. It
@@ -103,7 +103,7 @@ func (m *Manager) Trigger(event source.Event) error {
 	if !m.shell.isRunning() {
 		return errNotRunning
 	}
-	<-m.shell.opening.over // the event may be about the shutdown in the state log
+	<-m.shell.openingOver // the event may be about the shutdown in the state log
 	const fromHost = false
 	m.shell.step(m.shell.event(event, fromHost))
 	return nil

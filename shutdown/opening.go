@@ -1,8 +1,6 @@
 package shutdown
 
 import (
-	"sync"
-	"sync/atomic"
 	"time"
 
 	"k8s.io/klog/v2"
@@ -10,52 +8,43 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown/internal/node"
 )
 
+// The opening is the first part of Run. It ends when the state log is read, or after openTime. Announcements wait for its
+// end: they may be about the shutdown in the log, and must not begin another shutdown with later deadlines.
+
 // openTime is how long the opening waits for the state log to be read.
 const openTime = 100 * time.Millisecond
 
-// opening is the first part of Run. It ends when the state log is read, or after openTime. Announcements wait for its
-// end: they may be about the shutdown in the log, and must not begin another shutdown with later deadlines.
-type opening struct {
-	over chan struct{} // closed at the end
-
-	mu      sync.Mutex // guards all below
-	waiting []func()   // called at the end, in order
-	isOver  bool
-}
-
-// whenOver calls f now if the opening is over; otherwise it returns at once, and [opening.end] calls f later. It must not
-// wait, because its caller still has to take the inhibitor lock.
-func (o *opening) whenOver(f func()) {
-	o.mu.Lock()
-	isOver := o.isOver
-	if !isOver {
-		o.waiting = append(o.waiting, f)
-	}
-	o.mu.Unlock()
-	if isOver {
-		f()
+// stepAfterOpening passes an input to the core, once the opening is over. It must not wait for that, because its caller still has
+// to take the inhibitor lock.
+func (s *shell) stepAfterOpening(in node.Input) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.isOpeningOver {
+		s.stepLocked(in)
+	} else {
+		s.earlyInputs = append(s.earlyInputs, in)
 	}
 }
 
-// end ends the opening. It calls the functions that were passed to whenOver, in order. It holds the mutex in the
-// meantime, so that a function that is passed to whenOver now is called after them. Further calls do nothing.
-func (o *opening) end() {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	if o.isOver {
+// endOpening ends the opening, and passes the inputs that have waited for it to the core. Further calls do nothing.
+func (s *shell) endOpening() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.isOpeningOver {
 		return
 	}
-	for _, f := range o.waiting {
-		f()
+	s.isOpeningOver = true
+	for _, in := range s.earlyInputs {
+		s.stepLocked(in)
 	}
-	o.waiting, o.isOver = nil, true
-	close(o.over)
+	s.earlyInputs = nil
+	close(s.openingOver)
 }
 
 // endSlowOpening ends the opening if reading the log takes longer than openTime: announcements no longer wait for the log.
 // All pods are refused from now on until the log has been read, because it may have an unfinished shutdown.
 func (s *shell) endSlowOpening() {
-	defer s.opening.end()
+	defer s.endOpening()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if isStillReading := s.node.State() == node.StateOpening; isStillReading {
@@ -67,25 +56,11 @@ func (s *shell) endSlowOpening() {
 	}
 }
 
-// readySignal has the channel that Ready returns. The channel is closed after the first attempt to get the inhibitor lock
-// and the first attempt to lock the state folder, whether or not they succeeded.
-type readySignal struct {
-	closed chan struct{} // the channel
-	close  func()        // closes it; may be called again
-	// Call hostTried after an attempt to get the inhibitor lock, and folderTried after an attempt to lock the state
-	// folder. Only the first call of each counts.
-	hostTried, folderTried func()
-}
-
-// newReadySignal returns a signal whose channel is closed when both hostTried and folderTried have been called.
-func newReadySignal() readySignal {
-	closed := make(chan struct{})
-	closeOnce := sync.OnceFunc(func() { close(closed) })
-	var tried atomic.Int32
-	count := func() {
-		if tried.Add(1) == 2 {
-			closeOnce()
-		}
+// noteTried sets one of hostTried and folderTried, and closes ready once both are set.
+func (s *shell) noteTried(tried *bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if *tried = true; s.hostTried && s.folderTried {
+		s.closeReady()
 	}
-	return readySignal{closed: closed, close: closeOnce, hostTried: sync.OnceFunc(count), folderTried: sync.OnceFunc(count)}
 }

@@ -190,11 +190,13 @@ func (s *shell) report(e node.Effect) {
 	logger := klog.FromContext(s.ctx).WithValues("pods", len(report.Pods), "notEnded", len(report.podErrs()), "errors", len(report.Errors), "cancelled", report.Cancelled)
 	s.logLines.Add(func() { logger.Info("Shutdown manager completed processing shutdown event") })
 	r := s.reportingOf(of.Number)
+	if s.opts.OnReport == nil {
+		r.end()
+		return
+	}
 	time.AfterFunc(onReportTime, r.end)
 	s.start(e, "Options.OnReport", func(ctx context.Context) error {
-		if s.opts.OnReport != nil {
-			s.opts.OnReport(ctx, report)
-		}
+		s.opts.OnReport(ctx, report)
 		return nil
 	}, func(answer) node.Input {
 		r.end()

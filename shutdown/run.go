@@ -45,7 +45,7 @@ func (s *shell) run(ctx context.Context) error {
 	}
 	s.phase = phaseRunning
 	s.mu.Unlock()
-	defer s.ready.close() // Ready is closed even if ctx ends early
+	defer s.closeReady() // Ready is closed even if ctx ends early
 	s.enter(ctx)
 	if ctx.Err() != nil {
 		s.logLines.Add(func() {

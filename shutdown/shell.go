@@ -21,18 +21,19 @@ import (
 type shell struct {
 	*settings
 
-	log       *statelog.Log
-	host      atomic.Pointer[host.Host] // nil before Run, or if no host is watched
-	ready     readySignal
-	opening   opening
-	logOpened chan struct{}                     // closed when Run has read the log or has failed to
-	admission atomic.Pointer[admissionSnapshot] // replaced after each step
-	madeAt    time.Time
-	runLogged sync.Once // logMissingRun has done its work
-	logLines  call.Sequence
-	events    call.Sequence // the calls of Options.Events
-	calls     *call.Group
-	stepped   chan struct{} // of size 1; has a value if the core has taken a step that runTimer has not noticed
+	log         *statelog.Log
+	host        atomic.Pointer[host.Host]         // nil before Run, or if no host is watched
+	ready       chan struct{}                     // Ready returns it; see noteTried
+	closeReady  func()                            // closes ready; may be called again
+	openingOver chan struct{}                     // closed at the end of the opening
+	logOpened   chan struct{}                     // closed when Run has read the log or has failed to
+	admission   atomic.Pointer[admissionSnapshot] // replaced after each step
+	madeAt      time.Time
+	runLogged   sync.Once // logMissingRun has done its work
+	logLines    call.Sequence
+	events      call.Sequence // the calls of Options.Events
+	calls       *call.Group
+	stepped     chan struct{} // of size 1; has a value if the core has taken a step that runTimer has not noticed
 
 	mu         sync.Mutex // guards the fields below
 	node       *node.Node
@@ -42,7 +43,11 @@ type shell struct {
 	phase      phase                      // of Run
 	aborts     map[int]context.CancelFunc // cancels a call that is under way; by the number of the call
 	policyErrs map[source.Kind]error      // what is wrong with the pod policy for a kind of shutdown
-	hold       *host.Hold                 // controls the lock in the shutdown under way; nil: no shutdown is under way
+	// hostTried and folderTried say that the first attempt to get the inhibitor lock, or to lock the state folder, is over.
+	hostTried, folderTried bool
+	isOpeningOver          bool
+	earlyInputs            []node.Input // they wait for the end of the opening
+	hold                   *host.Hold   // controls the lock in the shutdown under way; nil: no shutdown is under way
 
 	isStoring   bool                   // there is a state folder, its log has been read, and Run has not closed it
 	newestWrite *call.Future[struct{}] // the newest write to the log; nil: there was none
@@ -78,7 +83,7 @@ func newShell(s *settings, log statelog.Options) *shell {
 	sh := &shell{
 		settings: s, node: node.New(s.nodeConfig()), calls: &call.Group{}, aborts: map[int]context.CancelFunc{},
 		reported: map[int]reporting{}, terminated: make(chan struct{}),
-		ready: newReadySignal(), logOpened: make(chan struct{}), madeAt: time.Now(),
+		ready: make(chan struct{}), openingOver: make(chan struct{}), logOpened: make(chan struct{}), madeAt: time.Now(),
 		stepped: make(chan struct{}, 1),
 	}
 	sh.setTerminated = sync.OnceFunc(func() { close(sh.terminated) })
@@ -86,7 +91,7 @@ func newShell(s *settings, log statelog.Options) *shell {
 	sh.log = statelog.New(log)
 	sh.logLines = call.Sequence{Calls: sh.calls, Name: "the logger"}
 	sh.events = call.Sequence{Calls: sh.calls, Name: "Options.Events"}
-	sh.opening.over = make(chan struct{})
+	sh.closeReady = sync.OnceFunc(func() { close(sh.ready) })
 	sh.ctx = context.Background() //nolint:forbidigo // NewManager has no context
 	ctx, cancel := context.WithTimeout(sh.ctx, readTime)
 	defer cancel()

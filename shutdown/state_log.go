@@ -22,7 +22,7 @@ const (
 // shutdown of the log is still under way.
 func (s *shell) open(ctx context.Context, hasHost bool) error {
 	defer close(s.logOpened)
-	defer s.opening.end()
+	defer s.endOpening()
 	lockCtx, cancel := context.WithTimeout(ctx, folderTime)
 	defer cancel()
 	warning, err := s.log.Lock(lockCtx)
@@ -42,7 +42,7 @@ func (s *shell) open(ctx context.Context, hasHost bool) error {
 	if !hasHost && err == nil { // nobody can say what is pending: the log decides
 		s.step(node.Pending{Wall: s.opts.Clock.Now()})
 	}
-	s.ready.folderTried()
+	s.noteTried(&s.folderTried)
 	return err
 }
 
