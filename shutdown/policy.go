@@ -84,38 +84,29 @@ func withFinalStatus(p *node.Pod, ended time.Time) *v1.Pod {
 	return &pod
 }
 
-// policies has the pod policy for each kind of shutdown, and what is wrong with it.
-type policies struct {
-	known map[source.Kind]node.Policy
-	errs  map[source.Kind]error
-}
-
 // askPolicies calls Options.Policy for all kinds of shutdown in advance, so that no drain waits for it. If
 // that does not return in time, PolicySetTerminal is used for all.
 func (s *shell) askPolicies(ctx context.Context) {
 	kinds := append(source.Kinds(), source.KindUnknown)
-	asked := call.Start(ctx, s.calls, "Options.Policy", func(context.Context) (policies, error) {
-		p := policies{known: map[source.Kind]node.Policy{}, errs: map[source.Kind]error{}}
+	asked := call.Start(ctx, s.calls, "Options.Policy", func(context.Context) (node.Policies, error) {
+		p := node.Policies{Of: map[source.Kind]node.Policy{}, Errors: map[source.Kind]string{}}
 		for _, kind := range kinds {
 			policy, err := s.policy(kind)
-			p.known[kind] = node.Policy(policy)
+			p.Of[kind] = node.Policy(policy)
 			if err != nil {
-				p.errs[kind] = err
+				p.Errors[kind] = err.Error()
 			}
 		}
 		return p, nil
 	})
 	p, err := asked.Await(ctx, time.Now().Add(answerTime))
 	if err != nil {
-		p = policies{errs: map[source.Kind]error{}}
+		p = node.Policies{Errors: map[source.Kind]string{}}
 		for _, kind := range kinds {
-			p.errs[kind] = fmt.Errorf("failed to get the pod policy, using %s: %w", PolicySetTerminal, err)
+			p.Errors[kind] = fmt.Sprintf("failed to get the pod policy, using %s: %v", PolicySetTerminal, err)
 		}
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.policyErrs = p.errs
-	s.stepLocked(node.Policies(p.known))
+	s.step(p)
 }
 
 // policy asks Options.Policy for the pod policy of a kind of shutdown. An error says what is wrong with the answer; the

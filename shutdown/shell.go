@@ -11,7 +11,6 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown/internal/host"
 	"github.com/kubegrace/kubegrace/shutdown/internal/node"
 	"github.com/kubegrace/kubegrace/shutdown/internal/statelog"
-	"github.com/kubegrace/kubegrace/shutdown/source"
 )
 
 // shell connects the core (package node), which decides what to do, to the host, the disk and the embedder's code.
@@ -35,14 +34,13 @@ type shell struct {
 	calls       *call.Group
 	stepped     chan struct{} // of size 1; has a value if the core has taken a step that runTimer has not noticed
 
-	mu         sync.Mutex // guards the fields below
-	node       *node.Node
-	ctx        context.Context            // of the calls to embedder code; it ends when both Run and TerminateAll have ended
-	cancel     context.CancelFunc         // of ctx
-	users      int                        // the calls of Run and TerminateAll that are under way
-	phase      phase                      // of Run
-	aborts     map[int]context.CancelFunc // cancels a call that is under way; by the number of the call
-	policyErrs map[source.Kind]error      // what is wrong with the pod policy for a kind of shutdown
+	mu     sync.Mutex // guards the fields below
+	node   *node.Node
+	ctx    context.Context            // of the calls to embedder code; it ends when both Run and TerminateAll have ended
+	cancel context.CancelFunc         // of ctx
+	users  int                        // the calls of Run and TerminateAll that are under way
+	phase  phase                      // of Run
+	aborts map[int]context.CancelFunc // cancels a call that is under way; by the number of the call
 	// hostTried and folderTried say that the first attempt to get the inhibitor lock, or to lock the state folder, is over.
 	hostTried, folderTried bool
 	isOpeningOver          bool
@@ -139,37 +137,21 @@ func (s *shell) step(in node.Input) {
 	s.stepLocked(in)
 }
 
-// stepLocked passes an input to the core and starts the resulting effects. If a drain begins, it also reports what is
-// wrong with the drain's pod policy. The mutex is held.
+// stepLocked passes an input to the core and starts the resulting effects. If neither Run nor TerminateAll is under way, it
+// drops the effects: only the core's state changes. The mutex is held.
 func (s *shell) stepLocked(in node.Input) {
-	for _, e := range s.stepOnce(in) {
-		if e.Do != node.Begins {
-			continue
-		}
-		if err := s.policyErrs[e.Shutdown.Kind]; err != nil {
-			s.stepOnce(node.Failed{Text: err.Error()})
-		}
-	}
-	if s.users > 0 {
-		s.afterStep()
-	}
-}
-
-// stepOnce passes one input to the core and starts the resulting effects, which it returns. If neither Run nor
-// TerminateAll is under way, it drops the effects: only the core's state changes. The mutex is held.
-func (s *shell) stepOnce(in node.Input) []node.Effect {
 	now := s.now()
 	effects := s.node.Step(now, in)
 	if s.observe != nil {
 		s.observe(now, in, effects)
 	}
 	if s.users == 0 {
-		return nil
+		return
 	}
 	for _, e := range effects {
 		s.perform(e)
 	}
-	return effects
+	s.afterStep()
 }
 
 // afterStep updates all that depends on the state of the core: admission, the timer, the end of TerminateAll, the

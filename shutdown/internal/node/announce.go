@@ -232,7 +232,7 @@ func (n *Node) beginShutdown(a Announcement, wall time.Time) {
 
 // policy returns the pod policy for the kind of an announcement.
 func (n *Node) policy(a Announcement) Policy {
-	if p := n.policies[a.Kind]; p != "" {
+	if p := n.policies.Of[a.Kind]; p != "" {
 		return p
 	}
 	return SetTerminal

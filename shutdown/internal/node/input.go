@@ -31,8 +31,12 @@ type (
 	Unreached struct{ Adopted bool }
 	// Limit is how long the host waits after it has announced a shutdown; 0: no limit; negative: it does not wait.
 	Limit time.Duration
-	// Policies has the policy of each kind of shutdown; SetTerminal for a kind that is missing.
-	Policies map[source.Kind]Policy
+	// Policies has the policy of each kind of shutdown; SetTerminal for a kind that is missing. Errors says what is wrong
+	// with the policy of a kind: each drain of that kind reports it.
+	Policies struct {
+		Of     map[source.Kind]Policy
+		Errors map[source.Kind]string
+	}
 	// Opening says that another agent owns the state folder, or that the log is still being read.
 	Opening struct{}
 	// Read has the entries of the state log; none if the log could not be read. SameBoot says that an
