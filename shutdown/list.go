@@ -26,7 +26,7 @@ func (s *shell) list(e node.Effect) {
 		if err != nil {
 			return err
 		}
-		opts, priorityErr := s.priorities(ctx, s.calls, s.opts.Plan, pods)
+		opts, priorityErr := s.priorities(ctx, s.opts.Plan, pods)
 		if priorityErr != nil {
 			s.step(node.Failed{Text: "failed to get the values of priority classes: " + priorityErr.Error()})
 		}
@@ -69,12 +69,12 @@ func podsWithTheSameKey(pods []*v1.Pod) (texts []string) {
 
 // priorities calls opts.PriorityOf, which may hang, for the priority classes of the pods. It returns plan options whose
 // PriorityOf returns the results. If these do not come in time, the error says so, and the classes count as unknown.
-func (s *settings) priorities(ctx context.Context, calls *call.Group, opts plan.Options, pods []*v1.Pod) (plan.Options, error) {
+func (s *shell) priorities(ctx context.Context, opts plan.Options, pods []*v1.Pod) (plan.Options, error) {
 	if opts.PriorityOf == nil {
 		return opts, nil
 	}
 	priorityOf := opts.PriorityOf
-	asked := call.Start(ctx, calls, "Options.Plan.PriorityOf", func(context.Context) (map[string]int32, error) {
+	asked := call.Start(ctx, s.calls, "Options.Plan.PriorityOf", func(context.Context) (map[string]int32, error) {
 		known := map[string]int32{}
 		for _, pod := range pods {
 			if pod == nil || pod.Spec.Priority != nil || pod.Spec.PriorityClassName == "" {

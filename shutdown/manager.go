@@ -100,7 +100,7 @@ func (m *Manager) Trigger(event source.Event) error {
 	if !event.Cancelled && event.Kind != source.KindUnknown && !slices.Contains(source.Kinds(), event.Kind) {
 		return fmt.Errorf("the kind of the event is %q, it must be one of %q or empty", event.Kind, source.Kinds())
 	}
-	if !m.shell.isRunning() {
+	if m.shell.phaseOfRun() != phaseRunning {
 		return errNotRunning
 	}
 	<-m.shell.openingOver // the event may be about the shutdown in the state log
@@ -142,7 +142,7 @@ func (m *Manager) Plan() plan.Plan {
 			limit = delay
 		}
 	}
-	return m.shell.plan(m.shell.context(), m.shell.calls, limit)
+	return m.shell.plan(limit)
 }
 
 // Admit decides whether a pod may start. Call it after the pod is in the list of [Options.ListPods] and

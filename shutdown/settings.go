@@ -137,20 +137,20 @@ func withGracePeriods(pods []*v1.Pod) []*v1.Pod {
 // plan returns what a drain would do now if the host grants limit; math.MaxInt64 means no limit. It waits for
 // Options.ListPods, and then for Options.Plan.PriorityOf, at most answerTime each. If one of them hangs, or the list
 // fails, it plans without the results, and a warning in the plan says so. The context of ListPods ends when plan returns.
-func (s *settings) plan(ctx context.Context, calls *call.Group, limit time.Duration) plan.Plan {
-	ctx, cancel := context.WithCancel(ctx)
+func (s *shell) plan(limit time.Duration) plan.Plan {
+	ctx, cancel := context.WithCancel(s.context())
 	defer cancel()
 	opts := s.opts.Plan
 	if limit < math.MaxInt64 && (opts.Limit == 0 || limit < opts.Limit) { // the host's limit is the shorter one
 		opts.Limit = cmp.Or(max(limit, 0), -1) // 0 would mean no limit
 	}
-	listed := call.Start(ctx, calls, "Options.ListPods", s.opts.ListPods)
+	listed := call.Start(ctx, s.calls, "Options.ListPods", s.opts.ListPods)
 	pods, err := listed.Await(ctx, time.Now().Add(answerTime))
 	schedule := s.schedule
 	if len(schedule) == 0 {
 		schedule, pods = defaultSchedule(pods), withGracePeriods(pods)
 	}
-	opts, priorityErr := s.priorities(ctx, calls, opts, pods)
+	opts, priorityErr := s.priorities(ctx, opts, pods)
 	planned := plan.New(schedule, pods, opts)
 	if priorityErr != nil {
 		planned.Warnings = append(planned.Warnings, fmt.Sprintf("priority classes that are not built in count as priority 0: %v", priorityErr))

@@ -123,13 +123,6 @@ func (s *shell) context() context.Context {
 	return s.ctx
 }
 
-// isRunning reports whether Run is under way.
-func (s *shell) isRunning() bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.phase == phaseRunning
-}
-
 // step passes an input to the core and starts the resulting effects.
 func (s *shell) step(in node.Input) {
 	s.mu.Lock()
