@@ -63,11 +63,15 @@ func (k *kubelet) config(total, critical time.Duration) *Config {
 	}
 }
 
-// getPods returns the pods of the node.
+// getPods returns copies of the pods of the node, because killPod changes the pods.
 func (k *kubelet) getPods() []*v1.Pod {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	return k.pods
+	pods := make([]*v1.Pod, len(k.pods))
+	for i, pod := range k.pods {
+		pods[i] = pod.DeepCopy()
+	}
+	return pods
 }
 
 // WaitForAllPodsUnmount records the pods and does not wait.
@@ -87,7 +91,7 @@ func (k *kubelet) syncNodeStatus() {
 	k.synced++
 }
 
-// killPod kills a pod at once and sets its status, as a status manager does.
+// killPod kills a pod at once and sets the status of the node's own pod, as a status manager does.
 func (k *kubelet) killPod(pod *v1.Pod, isEvicted bool, override *int64, fn func(*v1.PodStatus)) error {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -95,7 +99,11 @@ func (k *kubelet) killPod(pod *v1.Pod, isEvicted bool, override *int64, fn func(
 		return errors.New("a shutdown is no eviction")
 	}
 	k.kills[pod.Name] = *override
-	fn(&pod.Status)
+	for _, own := range k.pods {
+		if own.Name == pod.Name {
+			fn(&own.Status)
+		}
+	}
 	return nil
 }
 
