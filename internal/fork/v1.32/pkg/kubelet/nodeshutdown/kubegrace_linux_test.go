@@ -144,6 +144,7 @@ func TestTheNodesStatusIsSyncedBeforeTheFirstKill(t *testing.T) {
 		conf := k.defaultConfig()
 		syncedAtKill := -1
 		conf.KillPodFunc = func(pod *v1.Pod, evict bool, grace *int64, fn func(*v1.PodStatus)) error {
+			<-time.After(time.Millisecond) // the sync was called before, but as in the kubelet nothing waits for its goroutine
 			k.mu.Lock()
 			syncedAtKill = k.synced
 			k.mu.Unlock()
