@@ -185,8 +185,6 @@ func (w *StepRecorder) runsNow(p *node.Pod) {
 // effect records an effect that the judge needs to know of.
 func (w *StepRecorder) effect(e node.Effect) {
 	switch e.Do {
-	case node.List:
-		w.add(judge.NodeFact{What: judge.NodeListing, Call: e.Call})
 	case node.Sync:
 		w.syncs[e.Call] = true
 		w.add(judge.NodeFact{What: judge.NodeSync, Call: e.Call})
@@ -198,7 +196,7 @@ func (w *StepRecorder) effect(e node.Effect) {
 		}
 		f := judge.NodeFact{What: judge.NodeKill, Pod: string(e.Pod.Key), Call: e.Call, Seconds: e.Seconds, Until: e.Until}
 		if s := w.draining(); s != nil {
-			f.Shutdown, f.Own = s.Number, isOwn(s)
+			f.Shutdown, f.Own, f.Done = s.Number, isOwn(s), s.Done
 		}
 		w.signalled[string(e.Pod.Key)] = true
 		w.add(f)

@@ -2,7 +2,6 @@ package judge
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 )
@@ -18,7 +17,6 @@ const (
 	NodeDied         NodeWhat = "the agent has died"                     //
 	NodeRunEnded     NodeWhat = "Run ends"                               //
 	NodeTerminateAll NodeWhat = "TerminateAll is called"                 //
-	NodeCalm         NodeWhat = "no more faults, and nothing is pending" //
 	NodeFinished     NodeWhat = "the run is over"                        // Pods: those that are refused; Refuses: all are; Ready: those that are ready at the API server
 	NodePodRuns      NodeWhat = "a pod runs"                             // Pod, Priority, Seconds: its grace period, -1: none
 	NodePodEnded     NodeWhat = "a pod has ended"                        // Pod
@@ -30,15 +28,13 @@ const (
 	NodeWindows      NodeWhat = "a timetable"                            // Shutdown, Own, Windows, WaitEnd, ReleaseBy, Planned, Failed: there is no log
 	NodeCancelled    NodeWhat = "the shutdown is cancelled"              // Shutdown
 	NodeStored       NodeWhat = "a pod is stored"                        // Pod, Until: its deadline
-	NodeLogHas       NodeWhat = "the log has pending final statuses"     // Pods: all of them; Failed: a power cut or another agent may have taken others
 	NodeStep         NodeWhat = "the drain calls"                        // Call, Text: the name of the step; the drain waits for the call
 	NodeStepped      NodeWhat = "a step was answered"                    // Call
 	NodeAborted      NodeWhat = "a call is aborted"                      // Call
 	NodeSync         NodeWhat = "the log is to be synced"                // Call
 	NodeSynced       NodeWhat = "the log is synced"                      // Call
-	NodeListing      NodeWhat = "a list is requested"                    // Call
 	NodeListed       NodeWhat = "a list was answered"                    // Pods, Failed
-	NodeKill         NodeWhat = "a pod is killed"                        // Pod, Call, Seconds, Until: its deadline, Shutdown: that drains, 0: none does, Own: it is TerminateAll's
+	NodeKill         NodeWhat = "a pod is killed"                        // Pod, Call, Seconds, Until: its deadline, Shutdown: that drains, 0: none does, Own: it is TerminateAll's, Done: how many of its buckets are over
 	NodeKilled       NodeWhat = "a kill was answered"                    // Pod, Call, Failed, NoRetry
 	NodeCounted      NodeWhat = "a pod is counted in the metrics"        // Pod, Failed: it is not known to have ended
 	NodeStarts       NodeWhat = "a static pod is to start"               // Pod: it is refused this time
@@ -143,82 +139,4 @@ func (r *NodeRecord) Story() string {
 		}
 	}
 	return b.String()
-}
-
-const (
-	nodeLag          = 101 * time.Millisecond            // how late a timer may fire (100 ms), and rounding (1 ms)
-	nodeRetry        = time.Second + 50*time.Millisecond // the pause before a failed kill is repeated, and a late timer
-	nodeMaxIdleTicks = 40                                // ticks in a row without an effect; more are a busy loop
-	nodeExtraCalls   = 20                                // calls in progress besides three for each pod
-)
-
-// NodeRules returns the rules by name. A rule returns the violations that it finds in a record, one sentence each.
-func NodeRules() map[string]func(*NodeRecord) []string {
-	return map[string]func(*NodeRecord) []string{
-		"a deadline only moves earlier":                             deadlinesOnlyMoveEarlier,
-		"no grace period ends after WaitEnd":                        noGraceAfterWaitEnd,
-		"a grace period fills the window":                           graceFillsTheWindow,
-		"buckets do not overlap":                                    bucketsDoNotOverlap,
-		"windows only move earlier":                                 windowsOnlyMoveEarlier,
-		"a pod is logged before it is killed":                       podIsLoggedBeforeKill,
-		"pods are refused and the state is published before a kill": refuseAndPublishBeforeKill,
-		"the log is synced before the release":                      logIsSyncedBeforeRelease,
-		"no pod is signalled after a cancellation":                  noNewKillAfterCancellation,
-		"a cancellation reverts everything":                         cancellationRevertsEverything,
-		"the lock is released once, in time":                        lockIsReleasedOnceInTime,
-		"every end is published":                                    everyEndIsPublished,
-		"only ended pods are published":                             onlyEndedPodsArePublished,
-		"a stored final status is sent or kept":                     storedStatusesAreSentOrKept,
-		"each shutdown is reported once, with all killed pods":      eachShutdownIsReportedOnce,
-		"each pod is counted once in a drain":                       eachPodIsCountedOnce,
-		"a shutdown refuses pods":                                   shutdownRefusesPods,
-		"killed pods stay refused":                                  killedPodsStayRefused,
-		"surviving pods are ready":                                  survivorsAreReady,
-		"a failed kill is repeated":                                 failedKillsAreRepeated,
-		"a kill that was given up is not repeated":                  givenUpKillsAreNotRepeated,
-		"the number of calls is bounded":                            callsAreBounded,
-		"a step that nobody waits for is aborted":                   obsoleteStepsAreAborted,
-		"no busy loop":                                              noBusyLoop,
-		"no panic":                                                  noPanic,
-		"every drain ends without faults":                           drainsEndOnceFaultsStop,
-	}
-}
-
-// Node returns all violations, sorted.
-func Node(r *NodeRecord) (violations []string) {
-	for name, rule := range NodeRules() {
-		for _, text := range rule(r) {
-			violations = append(violations, name+": "+text)
-		}
-	}
-	slices.Sort(violations)
-	return violations
-}
-
-// signalledPods has the pods that were signalled in this boot, as far as the agent can know: it has killed them, or reads
-// in the log that an earlier agent has.
-type signalledPods map[string]bool
-
-// add adds a fact, and reports whether it is the first kill of its pod. It must be called with each fact. The next kill of
-// a pod is a first one again after the pod was started again, after a power cut has taken its kill from the log, and
-// after a boot.
-func (pods signalledPods) add(f NodeFact) (isFirstKill bool) {
-	switch f.What {
-	case NodeBooted:
-		clear(pods)
-	case NodePodRuns, NodePodLost:
-		delete(pods, f.Pod)
-	case NodeLogged:
-		pods[f.Pod] = true
-	case NodeKill:
-		isFirstKill = !pods[f.Pod]
-		pods[f.Pod] = true
-	default:
-	}
-	return isFirstKill
-}
-
-// nodeViolation returns a sentence that says how a fact violates a rule.
-func nodeViolation(f NodeFact, format string, args ...any) string {
-	return f.String() + ": " + fmt.Sprintf(format, args...)
 }

@@ -283,7 +283,6 @@ func (w *world) powerOff() {
 	w.durable = slices.Clip(w.log)
 	w.now = w.now.Add(time.Millisecond)
 	w.add(judge.NodeFact{What: judge.NodeBooted})
-	w.addPendingInLog(true)
 	for _, p := range w.pods {
 		if p.Static {
 			w.startPod(p)
@@ -296,7 +295,6 @@ func (w *world) powerOff() {
 // everything. Half of the pods that are stuck end now.
 func (w *world) quiesce() {
 	w.isQuiet, w.apiServes, w.pending = true, true, nil
-	w.add(judge.NodeFact{What: judge.NodeCalm})
 	for _, returns := range w.hung {
 		w.after(time.Millisecond, returns)
 	}

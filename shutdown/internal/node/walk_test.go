@@ -61,13 +61,11 @@ func (w *walker) input(in node.Input, what string) {
 		switch e.Do {
 		case node.Kill:
 			w.addKill(e)
-		case node.List:
-			w.add(judge.NodeFact{What: judge.NodeListing, Call: e.Call})
 		case node.Sync:
 			w.add(judge.NodeFact{What: judge.NodeSync, Call: e.Call})
 		case node.Publish:
 			w.addPublish(e)
-		case node.OnRelease, node.Tell:
+		case node.List, node.OnRelease, node.Tell:
 		default:
 			w.carryOut(e)
 			continue

@@ -56,12 +56,11 @@ type world struct {
 	hasFixedLatency bool // every call takes 10 ms
 	killerHangs     bool // kills do not return
 
-	log          []logEntry
-	durable      []logEntry // the part of log that survives a power cut
-	logBoot      int        // the boot in which the log was begun
-	ownsLog      bool       // this agent owns the log
-	isLossy      bool       // stored entries may be lost
-	pendingInLog []string   // the newest recorded pods whose final status is pending in the log
+	log     []logEntry
+	durable []logEntry // the part of log that survives a power cut
+	logBoot int        // the boot in which the log was begun
+	ownsLog bool       // this agent owns the log
+	isLossy bool       // stored entries may be lost
 
 	config node.Config
 	agent  *node.Node // nil: dead
@@ -243,7 +242,6 @@ func (w *world) start(delay time.Duration) {
 	case delay < 0:
 		w.after(10*time.Second, func() {
 			w.isLossy, w.log, w.durable = true, nil, nil // the other agent has replaced the log
-			w.addPendingInLog(true)
 			w.forgetKills(func(*worldPod) bool { return true })
 			w.step(node.Read{}, "the state folder is another agent's")
 		})
@@ -264,7 +262,7 @@ func (w *world) read() {
 		}
 		last[e.key] = e
 	}
-	in, hasKill := node.Read{SameBoot: w.logBoot == w.boot}, map[node.Key]bool{}
+	in, logged := node.Read{SameBoot: w.logBoot == w.boot}, map[node.Key]*node.Pod{} // those that were signalled
 	for _, key := range order {
 		if key == "" {
 			in.Entries.Shutdown = &node.Shutdown{}
@@ -272,15 +270,18 @@ func (w *world) read() {
 		} else {
 			p := &node.Pod{Object: last[key].pod.Object} // which the JSON does not have
 			mustDecode(last[key].data, p)
-			in.Entries.Pods, hasKill[key] = append(in.Entries.Pods, p), !p.Signalled.IsZero()
+			in.Entries.Pods = append(in.Entries.Pods, p)
+			if !p.Signalled.IsZero() {
+				logged[key] = p
+			}
 		}
 	}
 	if w.isLossy {
-		w.forgetKills(func(p *worldPod) bool { return !hasKill[p.Key] || !in.SameBoot || p.isUnlogged })
+		w.forgetKills(func(p *worldPod) bool { return logged[p.Key] == nil || p.isUnlogged })
 	}
 	w.ownsLog = true
 	for _, p := range w.pods {
-		if hasKill[p.Key] && p.boot == w.logBoot && p.killedInGeneration == 0 {
+		if entry := logged[p.Key]; entry != nil && entry.Ended.IsZero() && p.boot == w.logBoot && p.killedInGeneration == 0 {
 			w.add(judge.NodeFact{What: judge.NodeLogged, Pod: p.Name})
 		}
 	}
@@ -516,7 +517,6 @@ func (w *world) carryOut(e node.Effect) {
 
 // list returns the running pods.
 func (w *world) list(e node.Effect) {
-	w.add(judge.NodeFact{What: judge.NodeListing, Call: e.Call})
 	in := node.Listed{Call: e.Call}
 	var names []string
 	for _, p := range w.pods {
@@ -538,7 +538,7 @@ func (w *world) addKill(e node.Effect) {
 	w.podOf(e.Pod.Key).killedInGeneration = w.generation
 	f := judge.NodeFact{What: judge.NodeKill, Pod: e.Pod.Name, Call: e.Call, Seconds: e.Seconds, Until: e.Until}
 	if s := w.draining(); s != nil {
-		f.Shutdown, f.Own = s.Number, s.Origin == "TerminateAll"
+		f.Shutdown, f.Own, f.Done = s.Number, s.Origin == "TerminateAll", s.Done
 	}
 	w.add(f)
 }
@@ -682,35 +682,6 @@ func (w *world) store(e node.Effect) {
 	}
 	for _, p := range e.Pods {
 		w.log = append(w.log, logEntry{key: p.Key, data: encode(p), pod: *p})
-	}
-	w.addPendingInLog(false)
-}
-
-// addPendingInLog records which final statuses are pending in the log, if they have changed. All pods in a log of an
-// earlier boot have ended with that boot; but the static pods among them run again, so that they have no final status.
-// isForeign says that a power cut or another agent has changed the log.
-func (w *world) addPendingInLog(isForeign bool) {
-	if !w.config.Options.Steps.Statuses {
-		return
-	}
-	last := map[node.Key]node.Pod{}
-	for _, e := range w.log {
-		last[e.key] = e.pod
-	}
-	var pending []string
-	for _, p := range w.pods {
-		logged := last[p.Key]
-		hasEnded := !logged.Ended.IsZero()
-		if w.logBoot != w.boot {
-			hasEnded = !logged.Static
-		}
-		if hasEnded && !logged.Signalled.IsZero() && logged.IsTerminal() && !logged.Told {
-			pending = append(pending, p.Name)
-		}
-	}
-	if !slices.Equal(pending, w.pendingInLog) {
-		w.pendingInLog = pending
-		w.add(judge.NodeFact{What: judge.NodeLogHas, Pods: pending, Failed: isForeign})
 	}
 }
 

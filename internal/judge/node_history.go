@@ -1,0 +1,282 @@
+package judge
+
+import (
+	"fmt"
+	"slices"
+	"time"
+)
+
+// nodeRule is one promise of package shutdown. check is called with each fact, before the history has it, and adds a
+// violation if the fact breaks the promise.
+type nodeRule struct {
+	name  string
+	check func(*nodeHistory, NodeFact)
+}
+
+// nodeRules returns the rules.
+func nodeRules() []nodeRule {
+	return []nodeRule{
+		{"a deadline only moves earlier", (*nodeHistory).deadlineOnlyMovesEarlier},
+		{"no grace period ends after WaitEnd", (*nodeHistory).noGraceAfterWaitEnd},
+		{"a grace period fills the window", (*nodeHistory).graceFillsTheWindow},
+		{"buckets do not overlap", (*nodeHistory).bucketsDoNotOverlap},
+		{"windows only move earlier", (*nodeHistory).windowsOnlyMoveEarlier},
+		{"a pod is logged before it is killed", (*nodeHistory).podIsLoggedBeforeKill},
+		{"the state is published before a kill", (*nodeHistory).stateIsPublishedBeforeKill},
+		{"no pod is signalled after a cancellation", (*nodeHistory).noNewKillAfterCancellation},
+		{"a failed kill is repeated", (*nodeHistory).failedKillIsRepeated},
+		{"a kill that was given up is not repeated", (*nodeHistory).givenUpKillIsNotRepeated},
+		{"the log is synced before the release", (*nodeHistory).logIsSyncedBeforeRelease},
+		{"the lock is released once, in time", (*nodeHistory).lockIsReleasedOnceInTime},
+		{"a cancellation reverts everything", (*nodeHistory).cancellationRevertsEverything},
+		{"a shutdown refuses pods", (*nodeHistory).shutdownRefusesPods},
+		{"killed pods stay refused, others are ready", (*nodeHistory).killedPodsStayRefusedOthersAreReady},
+		{"every end is published", (*nodeHistory).everyEndIsPublished},
+		{"only ended pods are published", (*nodeHistory).onlyEndedPodsArePublished},
+		{"each shutdown is reported once, with all killed pods", (*nodeHistory).eachShutdownIsReportedOnce},
+		{"each pod is counted once in a drain", (*nodeHistory).eachPodIsCountedOnce},
+		{"a step that nobody waits for is aborted", (*nodeHistory).obsoleteStepIsAborted},
+		{"the number of calls is bounded", (*nodeHistory).callsAreBounded},
+		{"no busy loop", (*nodeHistory).noBusyLoop},
+		{"no panic", (*nodeHistory).noPanic},
+		{"every drain ends without faults", (*nodeHistory).drainEndsOnceFaultsStop},
+	}
+}
+
+// Node returns all violations of package shutdown's promises, sorted, one sentence each.
+func Node(r *NodeRecord) []string {
+	h := nodeHistory{NodeRecord: r, pods: map[string]*nodePod{}, publishCalls: map[int]bool{}, syncs: map[int]int{}, reports: map[int]*nodeReport{}}
+	rules := nodeRules()
+	for _, f := range r.Facts {
+		for _, rule := range rules {
+			h.rule = rule.name
+			rule.check(&h, f)
+		}
+		h.add(f)
+	}
+	slices.Sort(h.violations)
+	return h.violations
+}
+
+// nodeHistory is what the facts so far say: about the newest agent, and about the pods.
+type nodeHistory struct {
+	*NodeRecord
+
+	rule       string // the name of the rule that is checked
+	violations []string
+
+	number        int      // of facts
+	state         NodeFact // the newest NodeState fact
+	runHasEnded   bool
+	terminatesAll bool
+	windows       NodeFact     // the newest timetable
+	published     int          // the shutdown that the agent has published last; 0: none
+	publishCalls  map[int]bool // those in progress
+	syncs         map[int]int  // for each call that syncs the log, the number of facts before it
+	pods          map[string]*nodePod
+
+	// Each of these belongs to one rule, which updates it.
+	timetable  nodeTimetable
+	turn       nodeTurn
+	lock       nodeLock
+	isHeld     bool // the lock was requested since the last cancellation
+	cancelled  NodeFact
+	reports    map[int]*nodeReport // by shutdown
+	waitingFor NodeFact            // the step that the drain waits for; its Call is 0 if there is none
+	idleTicks  int                 // in a row
+}
+
+// nodePod is what the facts so far say about a pod since it runs.
+type nodePod struct {
+	NodeFact // NodePodRuns
+
+	name      string
+	isRunning bool
+	isLost    bool // a power cut has taken its kill from the log
+	isKilled  bool
+	// isSignalled says that it was signalled in this boot, as far as the agent can know: it has killed the pod, or reads in
+	// the log that an earlier agent has.
+	isSignalled bool
+	isTold      bool      // the API server has its final status
+	stored      NodeFact  // the newest NodeStored fact
+	storedAt    int       // the number of facts before stored
+	deadline    time.Time // of its last kill, as far as the agent can know; zero: none
+	answer      NodeFact  // of the kill that has ended it; zero: none
+	isProcessed bool      // the agent has finished the step that handles the answer
+
+	// As far as the newest agent is concerned:
+	calls       int      // kills in progress
+	unsynced    int      // storedAt of the entry with its first kill by this agent; 0: there is none, or it is synced
+	failed      NodeFact // the answer to a kill that must be repeated; zero: none
+	needsNoKill bool     // a kill has succeeded, or a repetition is useless
+	drain       int      // the shutdown whose current drain was the first to signal it; 0: none
+	isGivenUp   bool     // a repetition of the last kill is useless
+	counted     NodeFact // NodeCounted; zero: not counted in the current drain
+	hasTurn     bool     // this agent has killed it, so that a turn must wait for it
+	isAwaited   bool     // no turn of the current drain has waited for it
+}
+
+// pod returns the history of a pod.
+func (h *nodeHistory) pod(name string) *nodePod {
+	if h.pods[name] == nil {
+		h.pods[name] = &nodePod{name: name}
+	}
+	return h.pods[name]
+}
+
+// isFirstKill reports whether a fact is the first kill of its pod, as far as the agent can know.
+func (h *nodeHistory) isFirstKill(f NodeFact) bool {
+	return f.What == NodeKill && !h.pod(f.Pod).isSignalled
+}
+
+// violation records that a fact violates the rule that is checked.
+func (h *nodeHistory) violation(f NodeFact, format string, args ...any) {
+	h.violations = append(h.violations, fmt.Sprintf("%s: %s: %s", h.rule, f, fmt.Sprintf(format, args...)))
+}
+
+// add adds a fact to the history.
+func (h *nodeHistory) add(f NodeFact) {
+	h.number++
+	switch f.What {
+	case NodeAgentBegan:
+		h.runHasEnded, h.terminatesAll, h.published = false, false, 0
+		clear(h.publishCalls)
+		clear(h.syncs)
+	case NodeRunEnded:
+		h.runHasEnded = true
+	case NodeTerminateAll:
+		h.terminatesAll = true
+	case NodeState:
+		h.state = f
+	case NodeWindows:
+		h.windows = f
+	case NodePublish:
+		h.publishCalls[f.Call], h.published = true, f.Shutdown
+	case NodePublished:
+		delete(h.publishCalls, f.Call)
+	case NodeSync:
+		h.syncs[f.Call] = h.number
+	default:
+	}
+	if f.Pod != "" {
+		h.addPodFact(f)
+		return
+	}
+	for _, p := range h.pods {
+		h.addAgentFact(p, f)
+	}
+}
+
+// addPodFact adds a fact about a pod to the history.
+func (h *nodeHistory) addPodFact(f NodeFact) {
+	p := h.pod(f.Pod)
+	switch f.What {
+	case NodePodRuns:
+		*p = nodePod{NodeFact: f, name: f.Pod, isRunning: true, stored: p.stored, storedAt: p.storedAt}
+	case NodePodEnded:
+		p.isRunning, p.hasTurn = false, false
+	case NodePodLost:
+		p.isLost, p.isSignalled, p.deadline, p.stored, p.answer = true, false, time.Time{}, NodeFact{}, NodeFact{}
+	case NodeLogged:
+		p.isKilled, p.isSignalled, p.drain = true, true, 0
+	case NodeStored:
+		p.stored, p.storedAt = f, h.number
+	case NodeKill:
+		h.addKill(p, f)
+	case NodeKilled:
+		h.addAnswer(p, f)
+	case NodeCounted:
+		p.counted = f
+	case NodeStarts:
+		p.answer = NodeFact{} // it has no final status
+	case NodeTold:
+		p.isTold = true
+	default:
+	}
+}
+
+// addKill adds a kill of a pod to the history.
+func (h *nodeHistory) addKill(p *nodePod, f NodeFact) {
+	switch {
+	case !p.isSignalled:
+		p.drain, p.isGivenUp = f.Shutdown, false
+		if f.Shutdown != 0 && !f.Own { // TerminateAll stores nothing
+			p.unsynced = p.storedAt
+		}
+	case p.drain != f.Shutdown:
+		p.drain = 0
+	}
+	if wasDropped := f.Shutdown == 0 && !p.counted.Failed; wasDropped {
+		p.counted = NodeFact{} // see eachPodIsCountedOnce
+	}
+	if !p.hasTurn && p.isRunning {
+		p.hasTurn, p.isAwaited = true, true
+	}
+	p.isSignalled, p.isKilled, p.deadline, p.failed = true, true, f.Until, NodeFact{}
+	p.calls++
+}
+
+// addAnswer adds the answer to a kill of a pod to the history.
+func (h *nodeHistory) addAnswer(p *nodePod, f NodeFact) {
+	p.calls--
+	p.isGivenUp = p.isGivenUp || f.NoRetry && p.calls == 0
+	if f.NoRetry {
+		p.hasTurn = false
+	}
+	if !f.Failed {
+		p.answer, p.isProcessed = f, false
+	}
+	isRetrying := !h.runHasEnded && !h.terminatesAll && (h.state.State == "draining" || h.state.State == "none")
+	switch {
+	case !f.Failed || f.NoRetry:
+		p.needsNoKill, p.failed = true, NodeFact{}
+	case p.calls == 0 && !p.needsNoKill && isRetrying:
+		p.failed = f
+	}
+}
+
+// addAgentFact adds what a fact about the agent or the machine says about a pod.
+func (h *nodeHistory) addAgentFact(p *nodePod, f NodeFact) {
+	switch f.What {
+	case NodeBooted:
+		p.isSignalled, p.deadline = false, time.Time{}
+		p.forgetUnprocessed()
+		if p.isKilled && !p.stored.Until.IsZero() { // the next agent knows that it has ended
+			p.answer, p.isProcessed = f, true
+		}
+	case NodeDied:
+		p.forgetUnprocessed()
+		p.failed = NodeFact{}
+	case NodeAgentBegan:
+		if f.Failed { // the agent has no log, and does not know the deadlines
+			p.deadline = time.Time{}
+		}
+		p.calls, p.unsynced, p.failed, p.needsNoKill, p.drain, p.isGivenUp = 0, 0, NodeFact{}, false, 0, false
+		p.counted, p.hasTurn = NodeFact{}, false
+	case NodeRunEnded, NodeTerminateAll:
+		p.failed = NodeFact{} // no kill is repeated any more
+	case NodeCancelled, NodeRetaken:
+		p.drain = 0
+	case NodeWindows:
+		if !f.Planned { // a drain begins
+			p.counted = NodeFact{}
+		}
+	case NodeSynced:
+		if p.unsynced < h.syncs[f.Call] {
+			p.unsynced = 0
+		}
+	case NodeState:
+		p.isProcessed = true
+		if f.State == "released" {
+			p.failed = NodeFact{}
+		}
+	default:
+	}
+}
+
+// forgetUnprocessed drops an answer that the agent has not stored, because it died in the step that handled it.
+func (p *nodePod) forgetUnprocessed() {
+	if !p.isProcessed {
+		p.answer = NodeFact{}
+	}
+}

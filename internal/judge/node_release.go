@@ -1,0 +1,96 @@
+package judge
+
+import (
+	"time"
+
+	"github.com/kubegrace/kubegrace/internal/times"
+)
+
+// logIsSyncedBeforeRelease: the lock is released only when the log is safely on disk: each pod that this agent was the
+// first to signal must be stored before a sync begins, and that sync must return before the release. A release that is due,
+// or that follows the end of Run, need not wait for that. TerminateAll's own kills do not count, because they are not
+// stored.
+func (h *nodeHistory) logIsSyncedBeforeRelease(f NodeFact) {
+	if f.What != NodeReleased || h.runHasEnded || !f.At.Before(h.lock.suspendedUntil) {
+		return
+	}
+	for _, p := range h.pods {
+		if p.unsynced > 0 {
+			h.violation(f, "no sync has saved that %s was signalled", p.name)
+		}
+	}
+}
+
+// nodeLock is the inhibitor lock.
+type nodeLock struct {
+	suspendedUntil time.Time // the time that was announced last
+	releaseBy      time.Time // when it must be released; zero: no time is announced for this lock
+	isReleased     bool
+}
+
+// lockIsReleasedOnceInTime: each inhibitor lock is released once, and not after the time that the agent has announced. That
+// time only moves earlier. An announced time that has passed means now. When Run ends, the lock may be released without an
+// announced time. A lock that is taken again has a new time.
+func (h *nodeHistory) lockIsReleasedOnceInTime(f NodeFact) {
+	lock := &h.lock
+	switch f.What {
+	case NodeAgentBegan, NodeBooted, NodeRetaken, NodeHeldAgain:
+		lock.releaseBy, lock.isReleased = time.Time{}, false
+	case NodeDied:
+		lock.releaseBy = time.Time{}
+	case NodeSuspended:
+		if !lock.releaseBy.IsZero() && f.Until.After(lock.releaseBy) {
+			h.violation(f, "it was due at %v", lock.releaseBy.Sub(time.Unix(0, 0)))
+		}
+		if lock.isReleased {
+			h.violation(f, "it was released")
+		}
+		lock.suspendedUntil, lock.releaseBy = f.Until, times.Later(f.Until, f.At)
+	case NodeReleased:
+		switch {
+		case lock.isReleased:
+			h.violation(f, "it was released before")
+		case lock.releaseBy.IsZero() && !h.runHasEnded:
+			h.violation(f, "no time was announced for it")
+		case f.At.After(lock.releaseBy) && !lock.releaseBy.IsZero():
+			h.violation(f, "too late")
+		}
+		lock.releaseBy, lock.isReleased = time.Time{}, true
+	case NodeState:
+		if !lock.releaseBy.IsZero() && f.At.After(lock.releaseBy) && !h.runHasEnded {
+			h.violation(f, "the lock is held, and was to be released by %v", lock.releaseBy.Sub(time.Unix(0, 0)))
+			lock.releaseBy = time.Time{}
+		}
+	default:
+	}
+}
+
+// cancellationRevertsEverything: in the step in which a shutdown is cancelled, the agent admits pods again, requests the
+// inhibitor lock, and reverts the node's published state, unless an older publish call is in progress. After a call of
+// TerminateAll pods stay refused.
+func (h *nodeHistory) cancellationRevertsEverything(f NodeFact) {
+	switch f.What {
+	case NodeAgentBegan, NodeDied:
+		h.cancelled = NodeFact{}
+	case NodeCancelled:
+		h.cancelled, h.isHeld = f, false
+	case NodeHeldAgain:
+		h.isHeld = true
+	case NodeState:
+		if h.cancelled.What == "" || f.State != "none" {
+			h.cancelled = NodeFact{}
+			return
+		}
+		if f.Refuses && !h.terminatesAll {
+			h.violation(h.cancelled, "pods are refused")
+		}
+		if !h.isHeld {
+			h.violation(h.cancelled, "the lock is not requested")
+		}
+		if h.Publishes && h.published != 0 && len(h.publishCalls) == 0 {
+			h.violation(h.cancelled, "the node's state is not reverted")
+		}
+		h.cancelled = NodeFact{}
+	default:
+	}
+}

@@ -1,0 +1,145 @@
+package judge
+
+import (
+	"slices"
+	"time"
+
+	"github.com/kubegrace/kubegrace/internal/times"
+)
+
+// nodeTimetable is the timetable that the next one must not exceed; zero: the agent knows none.
+type nodeTimetable struct {
+	NodeFact
+
+	isStored bool // the step that made it has ended, so that it is in the log
+}
+
+// windowsOnlyMoveEarlier: the end of a drain, and of each of its buckets, only moves earlier, even if another agent
+// continues the drain. Each timetable is compared with the previous one of the same shutdown, if that was made with a list
+// of the pods (Planned). The end of a bucket that has passed is not compared. An agent does not know the previous timetable
+//
+//   - if it has no log, or a power cut or a boot came between the two,
+//   - if the previous timetable was never stored, because it is one of TerminateAll or of an agent without a log, or
+//   - if the agent that made it died in the same step.
+func (h *nodeHistory) windowsOnlyMoveEarlier(f NodeFact) {
+	previous := &h.timetable
+	switch f.What {
+	case NodeBooted, NodeRetaken, NodePodLost:
+		*previous = nodeTimetable{}
+	case NodeState:
+		previous.isStored = true
+	case NodeAgentBegan:
+		if f.Failed || previous.Own || previous.Failed || !previous.isStored {
+			*previous = nodeTimetable{}
+		}
+	case NodeWindows:
+		if previous.Shutdown == f.Shutdown && previous.Planned {
+			h.compareWindows(previous.NodeFact, f)
+		}
+		*previous = nodeTimetable{NodeFact: f}
+	default:
+	}
+}
+
+// compareWindows adds a violation for each end of a timetable that is later than in the previous one.
+func (h *nodeHistory) compareWindows(previous, f NodeFact) {
+	if f.WaitEnd.After(previous.WaitEnd) || f.ReleaseBy.After(previous.ReleaseBy) {
+		h.violation(f, "the end was %v", previous.WaitEnd.Sub(time.Unix(0, 0)))
+	}
+	for i := range min(len(f.Windows), len(previous.Windows)) {
+		if end := f.Windows[i].End; end.After(previous.Windows[i].End) && end.After(f.At) {
+			h.violation(f, "bucket %d ended at %v", i, previous.Windows[i].End.Sub(time.Unix(0, 0)))
+		}
+	}
+}
+
+// nodeBucket returns the index of the bucket that has the pods of a priority: the last whose lowest priority is not
+// above it, or the first bucket.
+func nodeBucket(windows []NodeWindow, priority int32) int {
+	bucket := 0
+	for i, w := range windows {
+		if w.Priority <= priority {
+			bucket = i
+		}
+	}
+	return bucket
+}
+
+// nodeTurn is the turn of a drain: the time in which the drain kills the pods of one bucket and waits for them.
+type nodeTurn struct {
+	windows []NodeWindow // of the newest timetable
+	state   NodeFact     // the last NodeState fact; its Drain is 0 before the first one of a drain
+	began   time.Time    // when the turn began, which may be before its first kill
+}
+
+// bucketsDoNotOverlap: a drain kills no pod before the turn of its bucket, and ends a turn only when all pods that were
+// killed in it have ended, or the time of the bucket is over. Otherwise a pod could lose others that it needs to end. The
+// pods whose kill has failed for good (NoRetry) are not waited for.
+//
+// The log says how many turns have ended. An agent that reads the log therefore continues with the next turn, and an agent
+// that cannot read it begins with the first.
+func (h *nodeHistory) bucketsDoNotOverlap(f NodeFact) {
+	t := &h.turn
+	switch f.What {
+	case NodeAgentBegan, NodeRetaken: // after NodeRetaken the same shutdown drains again
+		t.state = NodeFact{}
+	case NodeWindows:
+		t.setWindows(f)
+	case NodeKill:
+		p := h.pod(f.Pod)
+		if bucket := nodeBucket(t.windows, p.Priority); h.isFirstKill(f) && p.isRunning && f.Shutdown != 0 && bucket > f.Done {
+			h.violation(f, "its bucket is %d, and only %d are over", bucket, f.Done)
+		}
+	case NodeState:
+		if isNewDrain := f.Drain != t.state.Drain; isNewDrain {
+			t.state, t.began = f, f.At
+			for _, p := range h.pods { // the new drain waits again for the pods of earlier ones
+				p.isAwaited = p.hasTurn
+			}
+		}
+		for turn := t.state.Done; turn < f.Done; turn++ {
+			h.endTurn(turn, f)
+		}
+		t.state = f
+	default:
+	}
+}
+
+// setWindows replaces the timetable by that of f. If the new timetable is for the drain in progress, a bucket whose
+// KillsEnd has passed keeps its old KillsEnd: the drain may have gone on to the next bucket at that time, and a later
+// KillsEnd would make this look too early.
+func (t *nodeTurn) setWindows(f NodeFact) {
+	previous := t.windows
+	t.windows = slices.Clone(f.Windows)
+	if isSameDrain := f.Shutdown == t.state.Drain; !isSameDrain {
+		return
+	}
+	for i := range min(len(previous), len(t.windows)) {
+		if hasPassed := previous[i].KillsEnd.Before(f.At); hasPassed {
+			t.windows[i].KillsEnd = previous[i].KillsEnd
+		}
+	}
+}
+
+// endTurn ends the turn of a bucket. A turn must wait for the pods of its bucket and of lower ones that the agent has
+// killed, unless an earlier turn of the drain has waited for them. If the turn ends before its time is over, each such pod
+// that still runs is a violation. The turn's time ends at the bucket's KillsEnd; with NoRollOver it ends earlier if the
+// bucket's own time, counted from the beginning of the turn, is over. A bucket without time waits for nobody.
+func (h *nodeHistory) endTurn(turn int, f NodeFact) {
+	t := &h.turn
+	w := t.windows[turn]
+	turnEnd := w.KillsEnd
+	if h.NoRollOver {
+		turnEnd = times.Earlier(turnEnd, t.began.Add(w.OwnTime))
+	}
+	for _, p := range h.pods {
+		if !p.hasTurn || nodeBucket(t.windows, p.Priority) > turn {
+			continue
+		}
+		if p.isAwaited && w.OwnTime > 0 && f.At.Before(turnEnd) {
+			h.violation(f, "the turn of bucket %d is over, though %s runs and has until %v", turn, p.name, turnEnd.Sub(time.Unix(0, 0)))
+		}
+		p.isAwaited = false
+	}
+	t.began = f.At
+}
