@@ -65,19 +65,11 @@ func (p *podHistory) isTooLate(t *Termination, request *Request) bool {
 	return !t.Done.IsZero() && !request.Called.At.Before(t.Done.At) || p.closedAt().Before(request.Returned)
 }
 
-// noStopWithoutRequest: no container is stopped that nobody has asked to stop.
-func (p *podHistory) noStopWithoutRequest() {
-	for _, s := range p.stops {
-		if p.earliestKill(s).IsZero() {
-			p.violation(s.Called.At, "stop(%d) of %q", s.Seconds, s.ID)
-		}
-	}
-}
-
-// noKillBeforeDeadline: no container is killed before its deadline, because it was promised that time.
+// noKillBeforeDeadline: no container is stopped that nobody has asked to stop, and none is killed before its deadline,
+// because it was promised that time.
 func (p *podHistory) noKillBeforeDeadline() {
 	for _, s := range p.stops {
-		if earliest := p.earliestKill(s); s.killAt().Before(earliest) {
+		if earliest := p.earliestKill(s); earliest.IsZero() || s.killAt().Before(earliest) {
 			p.violation(s.Called.At, "stop(%d) of %q kills at %v, its deadline is %v", s.Seconds, s.ID, p.sinceStart(s.killAt()), p.sinceStart(earliest))
 		}
 	}

@@ -107,73 +107,36 @@ func (p *podHistory) runsBefore(id string, before Moment) (runs []lifecycle.Cont
 	return runs
 }
 
-// terminationHook is a hook that runs for a termination.
-type terminationHook struct {
-	*Hook
-	*Termination
-
-	includedAt Moment // when the termination first had to stop the run
-}
-
-// terminationHooks returns each hook with each termination that it may have run for: one that had to stop the hook's
-// container, had not ended before the hook began, and whose pod was not forgotten. A hook is left out if several runs
-// had its ID, because it may be that of any of them.
-func (p *podHistory) terminationHooks() (hooks []terminationHook) {
+// hooksEndByTheDeadlineAndAtClose: a hook has returned, or its context has ended, by its container's deadline and when Close
+// was called. A hook that runs longer, or begins later, takes the time of the stop or of the agent's exit. If the container
+// was first listed after the deadline, it has no time for a hook.
+//
+// A hook is held to the deadline of each termination that it may run for: one that had to stop the hook's container, had
+// not ended before the hook began, and whose pod was not forgotten. If several runs had its ID, the hook may be that of any
+// of them, and is held to no deadline.
+func (p *podHistory) hooksEndByTheDeadlineAndAtClose() {
 	for _, h := range p.hooks {
+		if closed := p.closedAt(); !closed.IsZero() && !h.isOver(times.Later(closed.At, h.Called.At)) {
+			p.violation(closed.At, "the hook of %q continues after Close", h.ID)
+		}
 		for _, c := range p.known {
 			if c.ID != h.ID || p.hasSeveralRuns(c.ID) {
 				continue
 			}
 			for _, t := range p.terminations {
 				includedAt := p.includedAt(t, c)
-				if !includedAt.IsZero() && !t.Done.By(h.Called.At) && !p.isForgotten(t, h.Called) {
-					hooks = append(hooks, terminationHook{h, t, includedAt})
+				end := times.Later(t.lastDeadline(), includedAt.At)
+				mayRunFor := !includedAt.IsZero() && !t.Done.By(h.Called.At) && !p.isForgotten(t, h.Called)
+				if mayRunFor && !t.Done.By(end) && !h.isOver(end) {
+					p.violation(end, "the hook of %q, which began at %v, continues", h.ID, p.sinceStart(h.Called.At))
 				}
 			}
 		}
 	}
-	return hooks
 }
 
 // isOver reports whether a hook has returned, or its context has ended, by a time.
 func (h *Hook) isOver(by time.Time) bool { return h.Cancelled.By(by) || h.Returned.By(by) }
-
-// startsLate reports whether a hook began at or after the deadline that was then in force.
-func (h terminationHook) startsLate() bool {
-	deadline := h.deadlineBefore(h.Called.At)
-	return h.includedAt.At.Before(h.Called.At) && !deadline.IsZero() && !h.Called.At.Before(deadline)
-}
-
-// noHookStartsAfterTheDeadline: no hook starts at or after its container's deadline, because it has no time left.
-func (p *podHistory) noHookStartsAfterTheDeadline() {
-	for _, h := range p.terminationHooks() {
-		if h.startsLate() {
-			p.violation(h.Called.At, "the hook of %q, whose deadline was %v", h.ID, p.sinceStart(h.deadlineBefore(h.Called.At)))
-		}
-	}
-}
-
-// hooksEndByTheDeadline: a hook has returned by its container's deadline, or its context has ended. A hook that runs
-// longer takes the time of the stop. If the hook began, or its container was first listed, after the deadline, the hook
-// must end at once. A hook that began too late breaks another rule, and is not judged here.
-func (p *podHistory) hooksEndByTheDeadline() {
-	for _, h := range p.terminationHooks() {
-		end := times.Later(times.Later(h.lastDeadline(), h.Called.At), h.includedAt.At)
-		if !h.startsLate() && !h.Done.By(end) && !h.isOver(end) {
-			p.violation(end, "the hook of %q, which began at %v, continues", h.ID, p.sinceStart(h.Called.At))
-		}
-	}
-}
-
-// hooksEndAtClose: Close ends the context of each hook, so that the agent can exit.
-func (p *podHistory) hooksEndAtClose() {
-	closed := p.closedAt()
-	for _, h := range p.hooks {
-		if !closed.IsZero() && !h.isOver(times.Later(closed.At, h.Called.At)) {
-			p.violation(closed.At, "the hook of %q continues after Close", h.ID)
-		}
-	}
-}
 
 // hooksAreReportedAsTheyEnded: the result of a hook is what the hook did. A hook that was cancelled, or that has
 // returned at its deadline, has not failed. A hook that has returned within a second of its cancellation is not

@@ -43,42 +43,29 @@ func (p *podHistory) mayRepeatOrBelongToKill(s *Stop) bool {
 	return isRepeated || isKill
 }
 
-// dependentOf looks for a container that needs the sidecar c and may run at a moment: a list of the termination has it, a
-// start of it is newer than the lists, or the caller has named it and it was not stopped. It returns the container and why
-// it counts as running, as in "ID is listed"; "" if there is none.
+// dependentOf looks for a container that needs the sidecar c and may run at a moment, because it was listed or named
+// (mayRun), or is being started. It returns the container and why it may run, as in "ID has not ended"; "" if there is none.
 func (p *podHistory) dependentOf(t *Termination, c lifecycle.Container, at Moment) string {
 	sidecar := specOf(t.Pod, c.Name)
-	usesList := t.firstListRequest().Before(at)
-	if dependent := p.listedDependent(t, sidecar, at); usesList && dependent != "" {
-		return dependent + " is listed"
+	for _, other := range p.known {
+		if sidecar.mustOutlive(specOf(t.Pod, other.Name)) && p.mayRun(t, other, at) {
+			return other.ID + " has not ended"
+		}
 	}
 	if dependent := p.startingDependent(t, sidecar, at); dependent != "" {
 		return dependent + " is being started, or was started since the last list"
 	}
-	if dependent := p.namedDependent(t, sidecar, at); !usesList && dependent != "" {
-		return dependent + " has not been stopped"
-	}
 	return ""
 }
 
-// listedDependent returns the ID of a container that certainly needs the sidecar at a moment; "": there is none. It is not
-// known which of the newest lists the termination has seen by then (visibleLists), so a container counts only if all of
-// them have it. It does not count if a successful stop proves its end (isTrustedEnded), or if since these lists the caller
-// has named it no more.
-func (p *podHistory) listedDependent(t *Termination, sidecar spec, at Moment) string {
-	seen := p.visibleLists(at)
-	if len(seen) == 0 || !t.firstListRequest().Before(seen[len(seen)-1].Called) {
-		return "" // the termination may have seen no list that it requested
-	}
-	oldest := seen[len(seen)-1].Returned
-	for _, other := range seen[0].Running {
-		isInAll := !slices.ContainsFunc(seen, func(l *List) bool { return l.lacks(other) })
-		hasEnded := p.isTrustedEnded(other.ID, at) || p.isNamedNoMore(t, other, oldest, at)
-		if isInAll && !hasEnded && sidecar.mustOutlive(specOf(t.Pod, other.Name)) {
-			return other.ID
-		}
-	}
-	return ""
+// mayRun reports whether a termination has to stop a run, and must assume at a moment that the run has not ended: all lists
+// that it may have seen last have the run, no successful stop proves its end (isTrustedEnded), and no caller has named the
+// running containers without it.
+func (p *podHistory) mayRun(t *Termination, c lifecycle.Container, at Moment) bool {
+	included := p.includedAt(t, c)
+	isIncluded := !included.IsZero() && included.At.Before(at.At)
+	isMissing := slices.ContainsFunc(p.visibleLists(at), func(l *List) bool { return l.lacks(c) })
+	return isIncluded && !isMissing && !p.isTrustedEnded(c.ID, at) && !p.isUnnamed(c.ID, included, at)
 }
 
 // startingDependent finds what dependentOf cannot find in a list: it returns the name of a container that needs the
@@ -103,48 +90,4 @@ func (p *podHistory) startingDependent(t *Termination, sidecar spec, at Moment) 
 		}
 	}
 	return ""
-}
-
-// namedDependent returns the ID of a container that needs the sidecar, that a Terminate call has named, and that may
-// still run at a moment; "": there is none. A named container has ended if a stop of it has succeeded, if a list
-// that was requested after a stop lacks it, or if the caller names it no more.
-func (p *podHistory) namedDependent(t *Termination, sidecar spec, at Moment) string {
-	for _, request := range t.Requests {
-		for _, other := range request.Containers {
-			isStopped := slices.ContainsFunc(p.stops, func(s *Stop) bool {
-				hasSucceeded := s.succeeded() && !at.Before(s.Returned)
-				isMissing := slices.ContainsFunc(p.lists, func(l *List) bool { // KillContainer requests lists
-					return s.Called.Before(l.Called) && !at.Before(l.Returned) && l.lacks(other)
-				})
-				return s.ID == other.ID && (hasSucceeded || isMissing)
-			})
-			if request.Called.At.Before(at.At) && !isStopped && !p.isNamedNoMore(t, other, Moment{}, at) && sidecar.mustOutlive(specOf(t.Pod, other.Name)) {
-				return other.ID
-			}
-		}
-	}
-	return ""
-}
-
-// isNamedNoMore reports whether a Terminate call between two moments has named the containers to stop without c, after all
-// stops of c had returned. Such a call names every container that runs (lifecycle.Request.Containers), so c has ended. A
-// zero since counts all calls before at.
-func (p *podHistory) isNamedNoMore(t *Termination, c lifecycle.Container, since, at Moment) bool {
-	return slices.ContainsFunc(t.Requests, func(request *Request) bool {
-		isNamed := slices.ContainsFunc(request.Containers, func(named lifecycle.Container) bool { return named.ID == c.ID })
-		isBetween := (since.IsZero() || since.Before(request.Called)) && request.Called.Before(at)
-		if request.ListsContainers || isNamed || !isBetween {
-			return false
-		}
-		wasStopped := false
-		for _, s := range p.stops {
-			if s.ID != c.ID || !s.Called.Before(request.Called) {
-				continue
-			}
-			if wasStopped = s.Returned.Before(request.Called); !wasStopped {
-				return false
-			}
-		}
-		return wasStopped
-	})
 }

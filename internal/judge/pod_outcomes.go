@@ -6,45 +6,54 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/kubegrace/kubegrace/internal/times"
 	"github.com/kubegrace/kubegrace/lifecycle"
 )
 
-// noRunningContainerIsReportedEnded: a container is reported as ended only if its end is proved, because its volumes and
-// addresses may then go to other pods. The proof is
+// noRunningContainerIsReportedEnded: a termination or KillContainer reports a container as ended only if its end is proved,
+// because its volumes and addresses may then go to other pods. The proof is
 //   - a list that was requested after the first call that stops the run, and lacks it,
 //   - a list that has a later run with the same ID,
 //   - an empty list, if the result is "not found" and has no ID,
 //   - the success of StopContainer, where nothing is listed.
 func (p *podHistory) noRunningContainerIsReportedEnded() {
 	for _, t := range p.terminations {
-		if t.Done.IsZero() {
-			continue
-		}
 		for _, c := range t.Result.Containers {
 			isNotFound := c.Outcome == lifecycle.OutcomeNotFound
 			if isNotFound && c.ID == "" && t.usesList() && !t.IsForLateStart && !p.hasEmptyList(t) {
 				p.violation(t.Done.At, "%s is %s, but no list requested since is empty", c.Name, c.Outcome)
 			}
-			run := lifecycle.Container{ID: c.ID, Began: c.Began}
-			known := p.firstKnown(run)
-			isJudged := hasEnded(c.Outcome) && c.ID != "" && !known.IsZero() && (t.usesList() || t.namesID(c.ID))
-			if !isJudged || p.isTrustedEnded(c.ID, t.Done) {
-				continue
-			}
-			stoppedAt := known.At
-			// The first call since the run was known. For a run that was not found, calls with its ID do not count.
-			firstStop := slices.IndexFunc(p.stops, func(s *Stop) bool {
-				isDuring := !s.Called.At.Before(known.At) && s.Called.Before(t.Done)
-				return (s.ID == "" || s.ID == run.ID && !isNotFound) && isDuring
-			})
-			if firstStop >= 0 {
-				stoppedAt = p.stops[firstStop].Called.At
-			}
-			if !slices.ContainsFunc(p.lists, func(l *List) bool { return l.Returned.Before(t.Done) && l.provesEnd(run, stoppedAt) }) {
-				p.violation(t.Done.At, "%q is %s, but no list requested after its stop lacks it", c.ID, c.Outcome)
+			if t.usesList() || t.namesID(c.ID) {
+				p.requireEndProved(lifecycle.Container{ID: c.ID, Began: c.Began}, c.Outcome, t.Done)
 			}
 		}
+	}
+	for _, request := range p.kills {
+		for _, c := range p.known {
+			if hasListed := len(p.visibleLists(request.Returned)) > 0; request.matches(c) && hasListed && !p.hasSeveralRuns(c.ID) {
+				p.requireEndProved(c, request.Result.Outcome, request.Returned)
+			}
+		}
+	}
+}
+
+// requireEndProved records a violation if an outcome, which a call has returned, means that a run has ended, but this was
+// not proved by then.
+func (p *podHistory) requireEndProved(run lifecycle.Container, outcome lifecycle.Outcome, by Moment) {
+	known := p.firstKnown(run)
+	if !hasEnded(outcome) || by.IsZero() || known.IsZero() || p.isTrustedEnded(run.ID, by) {
+		return
+	}
+	stoppedAt := known.At
+	// The first call since the run was known. For a run that was not found, calls with its ID do not count.
+	firstStop := slices.IndexFunc(p.stops, func(s *Stop) bool {
+		isDuring := !s.Called.At.Before(known.At) && s.Called.Before(by)
+		return (s.ID == "" || s.ID == run.ID && outcome != lifecycle.OutcomeNotFound) && isDuring
+	})
+	if firstStop >= 0 {
+		stoppedAt = p.stops[firstStop].Called.At
+	}
+	if !slices.ContainsFunc(p.lists, func(l *List) bool { return l.Returned.Before(by) && l.provesEnd(run, stoppedAt) }) {
+		p.violation(by.At, "%q is %s, but no list requested after its stop lacks it", run.ID, outcome)
 	}
 }
 
@@ -98,31 +107,6 @@ func (p *podHistory) noRunningPodIsReportedEnded() {
 // leavesContainers reports whether the termination has reported a container that has not ended.
 func (t *Termination) leavesContainers() bool {
 	return slices.ContainsFunc(t.Result.Containers, func(c lifecycle.ContainerResult) bool { return !hasEnded(c.Outcome) })
-}
-
-// noKilledContainerIsStillListed: if KillContainer reports that the container has ended, a list that was requested
-// during the call, or during the stop that it joined, lacks the container. Not judged is a container whose end a
-// successful stop proves, an ID that had several runs, and a call before which nothing was listed.
-func (p *podHistory) noKilledContainerIsStillListed() {
-	for _, request := range p.kills {
-		id := request.Containers[0].ID
-		isReportedEnded := !request.Returned.IsZero() && hasEnded(request.Result.Outcome)
-		if !isReportedEnded || len(p.visibleLists(request.Returned)) == 0 || p.trustsStop(id) || p.hasSeveralRuns(id) {
-			continue
-		}
-		stoppedAt := request.Called.At
-		for _, s := range p.stops {
-			if s.ID == id {
-				stoppedAt = times.Earlier(stoppedAt, s.Called.At)
-			}
-		}
-		isEndProved := slices.ContainsFunc(p.lists, func(l *List) bool {
-			return !l.Called.At.Before(stoppedAt) && l.Returned.Before(request.Returned) && !slices.ContainsFunc(l.Running, request.matches)
-		})
-		if !isEndProved {
-			p.violation(request.Returned.At, "%q is %s", id, request.Result.Outcome)
-		}
-	}
 }
 
 // killedIsNotGraceful: a run that the runtime has killed is not reported as Graceful, because an operator who reads that

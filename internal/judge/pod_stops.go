@@ -150,109 +150,42 @@ func (p *podHistory) nothingIsGivenUpEarly() {
 	}
 }
 
-// nothingHangs: each termination and each KillContainer call ends by GiveUpAfter past its deadline, and Close ends
-// all of them at once. A caller that waits longer would take the time of the other pods. For a run that was listed
-// only after the deadline, the time counts from the first call that stops it. PostStart's own calls are not judged.
+// nothingHangs: each termination and each KillContainer call ends, and Close ends all of them at once. A caller that waits
+// longer would take the time of the other pods. PostStart's own calls are not judged.
 func (p *podHistory) nothingHangs() {
 	for _, t := range p.terminations {
-		c := blockingCall{name: "the termination", called: t.startedAt(), ended: t.Done, deadline: times.Later(t.lastDeadline(), t.startedAt().At)}
-		c.lastRequest = t.startedAt().At
-		for _, request := range t.Requests {
-			c.lastRequest = times.Later(c.lastRequest, request.Called.At)
-		}
-		c.isShared = p.isOneAttempt() || p.wasForgotten(t) || p.stopsAsUnit()
-		c.includedAt = func(run lifecycle.Container) Moment {
-			since := p.includedAt(t, run)
-			isKilled := slices.ContainsFunc(p.kills, func(request *Request) bool { return request.matches(run) && request.Called.Before(t.Done) })
-			if since.IsZero() && isKilled { // it may wait for the run of a KillContainer call
-				since = t.startedAt()
-			}
-			return since
-		}
-		p.assertEnds(c)
+		p.assertEnds("the termination", t.startedAt(), t.Done)
 	}
 	for _, request := range p.kills {
-		if request.IsPostStart {
-			continue
+		if !request.IsPostStart {
+			p.assertEnds("KillContainer", request.Called, request.Returned)
 		}
-		c := blockingCall{name: "KillContainer", called: request.Called, ended: request.Returned, deadline: times.Later(request.Deadline, request.Called.At), lastRequest: request.Called.At}
-		c.isShared = p.isOneAttempt() || len(p.forgets) > 0
-		c.includedAt = func(run lifecycle.Container) Moment {
-			if !request.matches(run) {
-				return Moment{}
-			}
-			return request.Called
-		}
-		p.assertEnds(c)
 	}
 }
 
-// blockingCall is a termination or a KillContainer call, which must end in time.
-type blockingCall struct {
-	name          string
-	called, ended Moment
-	deadline      time.Time
-	lastRequest   time.Time                        // the time of the newest request
-	isShared      bool                             // other callers stop the same containers again: those who retry, and the next termination of a forgotten pod
-	includedAt    func(lifecycle.Container) Moment // when the call had to stop a run; zero: never
-}
-
-// assertEnds records a violation if a call has not ended in time. It has GiveUpAfter from the latest of
-//   - its deadline; if others stop the same containers too (isShared), the deadline of each request for the pod,
-//   - its first call that stops a container; if isShared, each such call,
-//   - the first stop of each KillContainer call for one of its containers.
-//
-// It need not end before its newest request, and gets additional time for a pause and for calls that hang. After Close it
-// must end within cancelSlack. A call that has not ended is judged as if it ended now.
-func (p *podHistory) assertEnds(c blockingCall) {
-	ended := c.ended
+// assertEnds records a violation if a call has not ended in time. A run that is first listed nearly GiveUpAfter past the
+// deadline has GiveUpAfter from its first stop on. So a call may take twice GiveUpAfter from the last deadline of all
+// requests for the pod, since others may stop the same containers, and the time of a pause and of calls that hang. After
+// Close it must end within cancelSlack. A call that has not ended is judged as if it ended now.
+func (p *podHistory) assertEnds(call string, called, ended Moment) {
 	if ended.IsZero() {
 		ended.At = time.Now()
 	}
-	from := c.deadline
+	from := called.At
 	requests := slices.Clone(p.kills)
 	for _, t := range p.terminations {
 		requests = append(requests, t.Requests...)
 	}
 	for _, request := range requests {
-		if c.isShared && request.Called.Before(ended) {
+		if request.Called.Before(ended) {
 			from = times.Later(from, request.Deadline)
 		}
 	}
-	for _, run := range p.known {
-		includedAt := c.includedAt(run)
-		if includedAt.IsZero() {
-			continue
-		}
-		from = times.Later(from, p.lastAttempt(run))
-		for _, s := range p.stopsOf(run) {
-			if includedAt.Before(s.Called) && s.Called.Before(ended) {
-				from = times.Later(from, s.Called.At)
-				if !c.isShared {
-					break // only the first call counts
-				}
-			}
-		}
-	}
-	end := times.Later(from.Add(p.options.GiveUpAfter), c.lastRequest).Add(maxPause + 4*p.options.StopTimeoutSlack + cancelSlack)
+	end := from.Add(2*p.options.GiveUpAfter + maxPause + 4*p.options.StopTimeoutSlack + cancelSlack)
 	if closed := p.closedAt(); !closed.IsZero() {
-		end = times.Earlier(end, times.Later(closed.At, c.called.At).Add(cancelSlack))
+		end = times.Earlier(end, times.Later(closed.At, called.At).Add(cancelSlack))
 	}
 	if ended.At.After(end) {
-		p.violation(end, "%s, called at %v, has not ended", c.name, p.sinceStart(c.called.At))
+		p.violation(end, "%s, called at %v, has not ended", call, p.sinceStart(called.At))
 	}
-}
-
-// lastAttempt returns the time of the last stop of a run that was the first one after a KillContainer call. GiveUpAfter
-// counts again from that time. Later stops only repeat the first one. Zero: there is none.
-func (p *podHistory) lastAttempt(c lifecycle.Container) (last time.Time) {
-	for _, request := range p.kills {
-		for _, s := range p.stops {
-			if request.matches(c) && s.ID == c.ID && request.Called.Before(s.Called) {
-				last = times.Later(last, s.Called.At)
-				break // only the first stop of this KillContainer call
-			}
-		}
-	}
-	return last
 }

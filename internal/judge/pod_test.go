@@ -120,13 +120,9 @@ func TestPodRulesRefuse(t *testing.T) {
 			},
 			"earlier": func(r podRecord) { r.termination().Readings[1].Deadline = second(30) },
 		},
-		"no container is stopped without a request": {
-			"nobody has requested it": func(r podRecord) {
-				r.stops[0].Span = span(0.5, 4.1)
-			},
-		},
 		"no container is killed before its deadline": {
-			"too few seconds": func(r podRecord) { r.stops[0].Seconds = 27 },
+			"nobody has requested its end": func(r podRecord) { r.stops[0].Span = span(0.5, 4.1) },
+			"too few seconds":              func(r podRecord) { r.stops[0].Seconds = 27 },
 		},
 		"no stop outlasts the deadline and the minimum": {
 			"too many seconds": func(r podRecord) { r.stops[0].Seconds = 31 },
@@ -144,8 +140,8 @@ func TestPodRulesRefuse(t *testing.T) {
 			},
 		},
 		"nothing hangs": {
-			"a termination": func(r podRecord) { r.giveUpProxy(60) },
-			"KillContainer": func(r podRecord) { r.addKill("proxy", 2, 60, 10, lifecycle.OutcomeGraceful) },
+			"a termination": func(r podRecord) { r.giveUpProxy(70) },
+			"KillContainer": func(r podRecord) { r.addKill("proxy", 2, 70, 10, lifecycle.OutcomeGraceful) },
 			"after Close":   func(r podRecord) { r.addClose(2) },
 		},
 		"nothing is given up early": {
@@ -160,20 +156,16 @@ func TestPodRulesRefuse(t *testing.T) {
 		"the hook of a previous agent is not repeated": {
 			"the list says that it has run": func(r podRecord) { r.lists[0].Running[0].PreStopDone = true },
 		},
-		"no hook starts after the deadline": {
-			"at the deadline": func(r podRecord) {
-				r.giveUpProxy(45)
-				r.hooks[0].Span = span(31, 31.1)
-			},
-		},
-		"hooks end by the deadline": {
-			"it continues": func(r podRecord) {
+		"hooks end by the deadline, and at Close": {
+			"it continues after the deadline": func(r podRecord) {
 				r.giveUpProxy(45)
 				r.hooks[0].Returned = moment(32)
 			},
-		},
-		"hooks end at Close": {
-			"it continues": func(r podRecord) { r.addClose(2) },
+			"it begins after the deadline": func(r podRecord) {
+				r.giveUpProxy(45)
+				r.hooks[0].Span = span(31.1, 31.2)
+			},
+			"it continues after Close": func(r podRecord) { r.addClose(2) },
 		},
 		"hooks are reported as they ended": {
 			"it has failed":           func(r podRecord) { r.hooks[0].Err = errors.New("failed") },
@@ -200,6 +192,10 @@ func TestPodRulesRefuse(t *testing.T) {
 				r.lists[2].Running = r.lists[0].Running[:1]
 			},
 			"the list was requested before the stop": func(r podRecord) { r.lists = append(r.lists[:1:1], &List{Span: span(3.05, 6.3), Pod: "pod"}) },
+			"KillContainer says so": func(r podRecord) {
+				r.giveUpProxy(41)
+				r.addKill("proxy", 2, 7, 31, lifecycle.OutcomeGraceful)
+			},
 			"nothing was listed": func(r podRecord) {
 				r.lists = nil
 				r.termination().Result.Containers = []lifecycle.ContainerResult{{Name: "app", Outcome: lifecycle.OutcomeNotFound}}
@@ -212,12 +208,6 @@ func TestPodRulesRefuse(t *testing.T) {
 			},
 			"a container is being started": func(r podRecord) {
 				r.starts = []*Start{{Span: span(0.3, 9), Pod: "pod", Name: "app", Begun: moment(0.4), Ended: moment(8.9)}}
-			},
-		},
-		"no container that KillContainer has ended is listed": {
-			"it is": func(r podRecord) {
-				r.giveUpProxy(41)
-				r.addKill("proxy", 2, 7, 31, lifecycle.OutcomeGraceful)
 			},
 		},
 		"a killed container is not Graceful": {

@@ -128,8 +128,6 @@ type Request struct {
 	Key        string
 	Deadline   time.Time // of the requested grace period
 	OneAttempt bool
-	Hooks      lifecycle.HandlerRunner
-	handle     *lifecycle.Termination // nil for KillContainer
 
 	HasDefaultGrace bool                  // Terminate: no grace period is requested, so it shortens no termination in progress
 	IsPostStart     bool                  // PostStart may call KillContainer, and returns when KillContainer does
@@ -156,7 +154,6 @@ type Termination struct {
 type Reading struct {
 	Called, Returned Moment // before the call, and after its return
 	Deadline         time.Time
-	Granted          int64
 }
 
 // Run is one run of a container as it really was: the simulated runtime records it.

@@ -65,7 +65,7 @@ func (t *Terminator) Terminate(ctx context.Context, pod *v1.Pod, req lifecycle.R
 	}
 	r := t.record
 	request := &Request{
-		Pod: pod, Key: keyOf(pod), OneAttempt: req.OneAttempt, Hooks: req.Hooks, ListsContainers: req.Containers == nil,
+		Pod: pod, Key: keyOf(pod), OneAttempt: req.OneAttempt, ListsContainers: req.Containers == nil,
 		Containers:      slices.Clone(req.Containers),
 		HasDefaultGrace: req.GracePeriodSeconds == nil && pod.DeletionGracePeriodSeconds == nil,
 	}
@@ -127,7 +127,7 @@ func (r *Record) addTermination(handle *lifecycle.Termination, pod *v1.Pod, requ
 		reading.Returned = now
 		t.Readings = append(t.Readings, reading)
 		if request != nil {
-			request.Returned, request.handle = now, handle
+			request.Returned = now
 			t.Requests = append(t.Requests, request)
 		}
 	})
@@ -137,7 +137,7 @@ func (r *Record) addTermination(handle *lifecycle.Termination, pod *v1.Pod, requ
 // recorded.
 func (r *Record) readDeadline(handle *lifecycle.Termination) (reading Reading) {
 	r.record(func(now Moment) { reading.Called = now })
-	reading.Deadline, reading.Granted = handle.Deadline(), handle.Result().GracePeriodSeconds
+	reading.Deadline = handle.Deadline()
 	return reading
 }
 
@@ -203,7 +203,7 @@ func (t *Terminator) KillContainer(ctx context.Context, pod *v1.Pod, c lifecycle
 		grace = graceperiod.ForContainer(pod, specOf(pod, c.Name).Container, req.Reason)
 	}
 	request := &Request{
-		Pod: pod, Key: keyOf(pod), Deadline: time.Now().Add(graceperiod.Duration(max(grace, 0))), OneAttempt: req.OneAttempt, Hooks: req.Hooks,
+		Pod: pod, Key: keyOf(pod), Deadline: time.Now().Add(graceperiod.Duration(max(grace, 0))), OneAttempt: req.OneAttempt,
 		Containers: []lifecycle.Container{c},
 	}
 	returned := t.record.recordCall(&request.Span, func() { t.record.kills = append(t.record.kills, request) })
