@@ -151,7 +151,7 @@ func (n *node) replaceKiller() {
 // judge requires that the recorded steps of all managers of the node break no promise of package judge.
 func (n *node) judge() {
 	n.t.Helper()
-	if broken := judge.Node(&n.steps.Record); len(broken) > 0 {
+	if broken := judge.Node(&n.steps.Record.NodeRecord); len(broken) > 0 {
 		n.t.Errorf("broken invariants:\n%s\n\n%s", strings.Join(broken, "\n"), n.steps.Record.Story())
 	}
 }

@@ -39,10 +39,11 @@ func allowedImports() map[string][]string {
 		"shutdown":                    {api, machine, klog, gates, module + "/graceperiod", module + "/metrics", module + "/internal/features", module + "/internal/nilcheck", module + "/internal/podcondition", module + "/internal/podkey", module + "/internal/staticpod", module + "/internal/times", module + "/shutdown/plan", module + "/shutdown/source", module + "/internal/call", parts + "/host", parts + "/node", parts + "/statelog"},
 		"shutdown/plan":               {api, machine, module + "/graceperiod", module + "/internal/times"},
 		// The manager's parts do not import the manager. node imports nothing that blocks or logs.
-		"shutdown/internal/host":      {klog, module + "/shutdown/source", module + "/internal/call", module + "/internal/times"},
-		"shutdown/internal/node":      {api, machine, module + "/graceperiod", module + "/internal/times", module + "/shutdown/plan", module + "/shutdown/source", parts + "/timetable"},
-		"shutdown/internal/statelog":  {"golang.org/x/sys/unix", api, machine, module + "/graceperiod", module + "/internal/atomicfile", module + "/internal/call", module + "/internal/podkey", module + "/internal/staticpod", parts + "/node"},
-		"shutdown/internal/timetable": {api, module + "/shutdown/plan"},
+		"shutdown/internal/host":       {klog, module + "/shutdown/source", module + "/internal/call", module + "/internal/times"},
+		"shutdown/internal/node":       {api, machine, module + "/graceperiod", module + "/internal/times", module + "/shutdown/plan", module + "/shutdown/source", parts + "/timetable"},
+		"shutdown/internal/noderecord": {api, module + "/internal/judge", parts + "/node"}, // for tests
+		"shutdown/internal/statelog":   {"golang.org/x/sys/unix", api, machine, module + "/graceperiod", module + "/internal/atomicfile", module + "/internal/call", module + "/internal/podkey", module + "/internal/staticpod", parts + "/node"},
+		"shutdown/internal/timetable":  {api, module + "/shutdown/plan"},
 
 		"shutdown/shutdowntest":      {api, machine, module + "/shutdown", module + "/shutdown/source"},
 		"shutdown/podkiller":         {api, machine, module + "/lifecycle", module + "/shutdown", module + "/internal/call", module + "/shutdown/plan", module + "/graceperiod", module + "/internal/podcondition", module + "/internal/staticpod"},

@@ -110,7 +110,6 @@ func (s *script) do(t *testing.T, d *datadriven.TestData) {
 	case "pending":
 		s.answerPending()
 	case "terminateall":
-		s.add(judge.NodeFact{What: judge.NodeTerminateAll})
 		s.step(node.TerminateAll{}, "TerminateAll")
 	case "apiserver":
 		s.apiServes, s.apiHangs = first == "alive", first == "hangs"
@@ -142,7 +141,7 @@ func (s *script) print() string {
 			}
 			s.state = f.State
 		case judge.NodeFinished:
-			broken := judge.Node(&s.record)
+			broken := judge.Node(&s.record.NodeRecord)
 			fmt.Fprintf(&b, "broken promises: %d\n%s", len(broken), strings.Join(broken, "\n"))
 		case judge.NodeWindows:
 			if f.Planned {

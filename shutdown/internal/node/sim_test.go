@@ -44,7 +44,6 @@ func newSim(seed uint64) *world {
 	steps.Unmount, steps.Hold, steps.Prepare = w.draw(4) == 0, w.draw(4) == 0, w.draw(4) == 0
 	c.Options.NoRollOver = w.draw(5) == 0
 	c.Options.Limit = []time.Duration{0, 0, 12 * time.Second}[w.draw(3)]
-	w.record.Publishes, w.record.Statuses, w.record.Marks, w.record.NoRollOver = steps.Publish, steps.Statuses, steps.Readiness, c.Options.NoRollOver
 	for i := range 1 + w.draw(6) {
 		w.addRandom(i)
 	}
@@ -81,7 +80,7 @@ func simulate(seed uint64) *judge.NodeRecord {
 	w.quiesce()
 	w.run(3 * time.Minute)
 	w.recordEnd()
-	return &w.record
+	return &w.record.NodeRecord
 }
 
 // startAgent starts an agent. Its first inputs (the log, the limit, the answer of the host) come in random order.
@@ -171,7 +170,6 @@ func (w *world) restartStaticPod(p *worldPod) {
 	case p.ended.IsZero():
 	case isRefused || slices.ContainsFunc(w.agent.Refused(), func(of *node.Pod) bool { return of.Key == p.Key }):
 		if !isRefused {
-			w.add(judge.NodeFact{What: judge.NodeStarts, Pod: p.Name})
 			w.step(node.Start{Key: p.Key}, "a static pod is to start: "+p.Name)
 		}
 		w.after(time.Second, func() { w.restartStaticPod(p) })
@@ -221,7 +219,6 @@ func (w *world) terminateOrEndRun() {
 	}
 	if w.chance(2) {
 		w.terminateAllCalled = true
-		w.add(judge.NodeFact{What: judge.NodeTerminateAll})
 		w.step(node.TerminateAll{}, "TerminateAll")
 		if w.chance(3) {
 			w.after(time.Duration(w.draw(20_000))*time.Millisecond, func() { w.step(node.StopTerminateAll{}, "the context of TerminateAll ends") })
@@ -232,7 +229,6 @@ func (w *world) terminateOrEndRun() {
 		return
 	}
 	w.runEnded = true
-	w.add(judge.NodeFact{What: judge.NodeRunEnded})
 	w.step(node.RunEnds{}, "the context of Run ends")
 	w.after(time.Duration(w.draw(20_000))*time.Millisecond, w.die)
 }

@@ -41,8 +41,9 @@ func newWalker() *walker {
 	w := &walker{world: newWorld(1, c), faultsLeft: 1, announcementsLeft: 3}
 	w.addPod("low", 0, 2, 0)
 	w.addPod("critical", 1000, 2, 0)
-	w.agent, w.ownsLog, w.calls, w.generation = node.New(c), true, map[int]func(){}, 1
-	w.add(judge.NodeFact{What: judge.NodeAgentBegan})
+	w.agent, w.calls, w.generation = node.New(c), map[int]func(){}, 1
+	w.record.HasLog = true
+	w.record.Begin(w.agent, w.now)
 	w.input(node.Read{SameBoot: true}, "the log is empty")
 	return w
 }
@@ -53,26 +54,16 @@ func (w *walker) input(in node.Input, what string) {
 	if !hasReturned {
 		return
 	}
-	if _, is := in.(node.Tick); is {
-		w.add(judge.NodeFact{What: judge.NodeTicked, Effects: len(effects)})
-	}
-	w.recordTimetable(effects)
 	for _, e := range effects {
+		w.record.Effect(e)
 		switch e.Do {
-		case node.Kill:
-			w.addKill(e)
-		case node.Sync:
-			w.add(judge.NodeFact{What: judge.NodeSync, Call: e.Call})
-		case node.Publish:
-			w.addPublish(e)
-		case node.List, node.OnRelease, node.Tell:
+		case node.Kill, node.List, node.Sync, node.Publish, node.OnRelease, node.Tell:
+			w.inFlight = append(w.inFlight, e)
 		default:
 			w.carryOut(e)
-			continue
 		}
-		w.inFlight = append(w.inFlight, e)
 	}
-	w.addState(len(w.inFlight))
+	w.record.EndStep(len(w.inFlight))
 }
 
 // choices returns an upper bound for the argument of choose. The inputs are: each call in flight succeeds, or fails; two
@@ -133,7 +124,6 @@ func (w *walker) choose(i int) bool {
 			return false
 		}
 		w.terminateAllCalled = true
-		w.add(judge.NodeFact{What: judge.NodeTerminateAll})
 		w.input(node.TerminateAll{}, "TerminateAll")
 		return true
 	}
@@ -150,7 +140,6 @@ func (w *walker) answer(i int, err error) {
 		if err == nil {
 			w.end(p)
 		}
-		w.add(judge.NodeFact{What: judge.NodeKilled, Pod: p.Name, Call: e.Call, Failed: err != nil})
 		w.input(node.Killed{Call: e.Call, Key: p.Key, Outcome: "Graceful", Err: err}, "")
 	case node.List:
 		in := node.Listed{Call: e.Call, Err: err}
@@ -167,12 +156,8 @@ func (w *walker) answer(i int, err error) {
 		}
 		w.input(node.Told{Call: e.Call, Key: p.Key, Err: err}, "")
 	case node.Publish:
-		w.add(judge.NodeFact{What: judge.NodePublished, Call: e.Call, Failed: err != nil})
 		w.input(node.Published{Call: e.Call, Err: err}, "")
 	default:
-		if e.Do == node.Sync {
-			w.add(judge.NodeFact{What: judge.NodeSynced, Call: e.Call})
-		}
 		w.input(node.Answered{Call: e.Call, Err: err}, "")
 	}
 }
@@ -310,7 +295,7 @@ func extendPaths(t *testing.T, paths [][]byte, seen map[uint64]bool) (next [][]b
 			}
 			seen[sum] = true
 			extended := append(slices.Clip(path), byte(i))
-			if broken := judge.Node(&to.record); len(broken) > 0 {
+			if broken := judge.Node(&to.record.NodeRecord); len(broken) > 0 {
 				t.Fatalf("%v\n%v\n%s", extended, broken, to.record.Story())
 			}
 			next = append(next, extended)

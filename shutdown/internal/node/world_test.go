@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"math"
 	"math/rand/v2"
 	"slices"
 	"time"
@@ -14,6 +13,7 @@ import (
 
 	"github.com/kubegrace/kubegrace/internal/judge"
 	"github.com/kubegrace/kubegrace/shutdown/internal/node"
+	"github.com/kubegrace/kubegrace/shutdown/internal/noderecord"
 	"github.com/kubegrace/kubegrace/shutdown/source"
 )
 
@@ -35,7 +35,7 @@ type worldPod struct {
 // world simulates everything around the agent, in virtual time: the host, the pods, the API server and the
 // disk. It records what happens, so that package judge can check the promises of package node.
 type world struct {
-	record   judge.NodeRecord
+	record   noderecord.Recorder
 	rng      *rand.Rand
 	now      time.Time
 	events   events // what will happen
@@ -59,19 +59,16 @@ type world struct {
 	log     []logEntry
 	durable []logEntry // the part of log that survives a power cut
 	logBoot int        // the boot in which the log was begun
-	ownsLog bool       // this agent owns the log
 	isLossy bool       // stored entries may be lost
 
 	config node.Config
 	agent  *node.Node // nil: dead
 
-	generation         int             // counts agents, and their deaths
-	calls              map[int]func()  // calls in flight by number; the function makes the call fail
-	hung               []func()        // makes the calls that hang return; quiesce calls it
-	timetable          *judge.NodeFact // the newest timetable that was recorded
+	generation         int            // counts agents, and their deaths
+	calls              map[int]func() // calls in flight by number; the function makes the call fail
+	hung               []func()       // makes the calls that hang return; quiesce calls it
 	terminateAllCalled bool
 	runEnded           bool
-	drainBefore        *node.Shutdown // the drain that was in progress before the current step
 }
 
 // logEntry is an entry of the log.
@@ -113,10 +110,7 @@ func (q *events) Pop() any {
 
 // newWorld returns a world without faults.
 func newWorld(seed uint64, c node.Config) *world {
-	w := &world{rng: rand.New(rand.NewPCG(seed, 41)), now: time.Unix(100, 0), apiServes: true, hostCanAnswer: true, isHeld: true, config: c}
-	steps := c.Options.Steps
-	w.record = judge.NodeRecord{Publishes: steps.Publish, Statuses: steps.Statuses, Marks: steps.Readiness, NoRollOver: c.Options.NoRollOver}
-	return w
+	return &world{rng: rand.New(rand.NewPCG(seed, 41)), now: time.Unix(100, 0), apiServes: true, hostCanAnswer: true, isHeld: true, config: c}
 }
 
 // draw returns a random number from 0 to n-1.
@@ -137,10 +131,7 @@ func (w *world) latency(most int) time.Duration {
 func (w *world) isFaulty() bool { return !w.isQuiet && w.chance(w.failOneIn) }
 
 // add records a fact that is true from now on.
-func (w *world) add(f judge.NodeFact) {
-	f.At = w.now
-	w.record.Add(f)
-}
+func (w *world) add(f judge.NodeFact) { w.record.AddAt(w.now, f) }
 
 // schedule has do called after d.
 func (w *world) schedule(d time.Duration, do func()) {
@@ -192,20 +183,7 @@ func (w *world) addPod(name string, priority int32, grace int64, endsAfter time.
 // startPod starts a pod, also one that has ended.
 func (w *world) startPod(p *worldPod) {
 	p.boot, p.ends, p.ended, p.isReady, p.killedInGeneration = w.boot, time.Time{}, time.Time{}, true, 0
-	w.add(judge.NodeFact{What: judge.NodePodRuns, Pod: p.Name, Priority: p.Priority, Seconds: w.graceOf(p)})
-}
-
-// graceOf returns the grace period of a pod in seconds. A pod that has none gets -1, which stands for the time of its
-// bucket, or Kubernetes' default of 30 s if there is no schedule.
-func (w *world) graceOf(p *worldPod) int64 {
-	switch grace := p.Object.Spec.TerminationGracePeriodSeconds; {
-	case grace != nil:
-		return *grace
-	case len(w.config.Schedule) == 0:
-		return v1.DefaultTerminationGracePeriodSeconds
-	default:
-		return -1
-	}
+	w.record.AddPodRuns(w.now, &p.Pod, len(w.config.Schedule) > 0)
 }
 
 // podOf returns the pod with a key; nil: there is none.
@@ -232,9 +210,9 @@ func (w *world) start(delay time.Duration) {
 	w.generation++
 	w.agent = node.New(w.config)
 	w.calls, w.hung = map[int]func(){}, nil
-	w.terminateAllCalled, w.runEnded, w.hostAnswered, w.ownsLog = false, false, false, false
-	w.timetable, w.drainBefore = nil, nil
-	w.add(judge.NodeFact{What: judge.NodeAgentBegan, Failed: delay != 0})
+	w.terminateAllCalled, w.runEnded, w.hostAnswered = false, false, false
+	w.record.HasLog = delay == 0
+	w.record.Begin(w.agent, w.now)
 	if delay != 0 {
 		w.step(node.Opening{}, "the state folder is not locked yet")
 	}
@@ -279,7 +257,7 @@ func (w *world) read() {
 	if w.isLossy {
 		w.forgetKills(func(p *worldPod) bool { return logged[p.Key] == nil || p.isUnlogged })
 	}
-	w.ownsLog = true
+	w.record.HasLog = true
 	for _, p := range w.pods {
 		if entry := logged[p.Key]; entry != nil && entry.Ended.IsZero() && p.boot == w.logBoot && p.killedInGeneration == 0 {
 			w.add(judge.NodeFact{What: judge.NodeLogged, Pod: p.Name})
@@ -315,34 +293,19 @@ func (w *world) step(in node.Input, what string) {
 	if !hasReturned {
 		return
 	}
-	if _, is := in.(node.Tick); is {
-		w.add(judge.NodeFact{What: judge.NodeTicked, Effects: len(effects)})
-	}
-	w.recordTimetable(effects)
 	for _, e := range effects {
 		if !w.isQuiet && w.chance(w.dieOneIn) {
 			w.die()
 			return
 		}
+		w.record.Effect(e)
 		w.carryOut(e)
 	}
-	w.addState(len(w.calls))
+	w.record.EndStep(len(w.calls))
 	w.tickAt(w.agent.Wake())
 }
 
-// addState records the state after a step. calls is the number of calls in flight.
-func (w *world) addState(calls int) {
-	f := judge.NodeFact{What: judge.NodeState, State: w.agent.State().String(), Refuses: w.agent.Refuses(), Calls: calls}
-	if of := w.agent.Shutdown(); of != nil {
-		f.Shutdown = of.Number
-	}
-	if of := w.draining(); of != nil {
-		f.Drain, f.Done = of.Number, of.Done
-	}
-	w.add(f)
-}
-
-// stepRecovering calls Step, and records a panic of it. hasReturned is false after a panic.
+// stepRecovering calls Step, and records the step or a panic. hasReturned is false after a panic.
 func (w *world) stepRecovering(in node.Input, what string) (effects []node.Effect, hasReturned bool) {
 	defer func() {
 		if !hasReturned {
@@ -350,12 +313,6 @@ func (w *world) stepRecovering(in node.Input, what string) (effects []node.Effec
 			w.agent = nil
 		}
 	}()
-	w.drainBefore = w.draining()
-	before := w.agent.Shutdown()
-	wasCancelled := before != nil && before.Cancelled
-	if _, is := in.(node.Tick); !is {
-		w.add(judge.NodeFact{What: judge.NodeInput, Text: what})
-	}
 	switch in := in.(type) {
 	case node.Pending:
 		w.hostAnswered = true
@@ -363,9 +320,7 @@ func (w *world) stepRecovering(in node.Input, what string) (effects []node.Effec
 		w.hostAnswered = w.hostAnswered || in.Host
 	}
 	effects = w.agent.Step(w.now, in)
-	if before != nil && before.Cancelled && !wasCancelled {
-		w.add(judge.NodeFact{What: judge.NodeCancelled, Shutdown: before.Number})
-	}
+	w.record.Step(w.now, in, what, effects)
 	return effects, true
 }
 
@@ -379,51 +334,6 @@ func (w *world) tickAt(wake time.Time) {
 			w.step(node.Tick{}, "")
 		}
 	})
-}
-
-// draining returns the shutdown whose drain kills pods.
-func (w *world) draining() *node.Shutdown {
-	if s, isOver := w.agent.Terminated(); s != nil && s.Origin == "TerminateAll" && !isOver {
-		return s
-	}
-	if s := w.agent.Shutdown(); w.agent.State() == node.StateDraining && !w.runEnded {
-		return s
-	}
-	if s := w.drainBefore; s != nil && s.Origin == "TerminateAll" {
-		return s // it ended in this step
-	}
-	return nil
-}
-
-// recordTimetable records the timetable of the drain in progress, if the effects of a step have changed it. If they begin
-// another drain of a shutdown whose lock is released, that is recorded first: its timetable is a new one.
-func (w *world) recordTimetable(effects []node.Effect) {
-	if slices.ContainsFunc(effects, func(e node.Effect) bool { return e.Do == node.Retake }) {
-		w.add(judge.NodeFact{What: judge.NodeRetaken})
-	}
-	s := w.draining()
-	if s == nil || s.Timetable == nil {
-		return
-	}
-	table := s.Timetable
-	f := judge.NodeFact{What: judge.NodeWindows, Shutdown: s.Number, WaitEnd: table.WaitEnd(), ReleaseBy: table.Unlock(), Planned: s.Planned, Own: s.Origin == "TerminateAll", Failed: !w.ownsLog}
-	for i, b := range table.Budget.Buckets {
-		end := table.At(b.End)
-		kills := end.Add(-b.Unmount - b.Statuses)
-		if kills.After(f.WaitEnd) {
-			kills = f.WaitEnd
-		}
-		priority := b.Priority
-		if i == 0 { // the first bucket also has the pods of all lower priorities
-			priority = math.MinInt32
-		}
-		f.Windows = append(f.Windows, judge.NodeWindow{Priority: priority, OwnTime: b.Pods, KillsEnd: kills, End: end})
-	}
-	if old := w.timetable; old != nil && old.Shutdown == f.Shutdown && old.WaitEnd.Equal(f.WaitEnd) && old.Planned == f.Planned && slices.Equal(old.Windows, f.Windows) {
-		return
-	}
-	w.timetable = &f
-	w.add(f)
 }
 
 // begin registers a call in flight. It returns the function that makes the call return. That function calls answer,
@@ -462,19 +372,15 @@ func (w *world) call(e node.Effect, latency int, answer func(err error)) {
 func (w *world) carryOut(e node.Effect) {
 	switch e.Do {
 	case node.Prepare, node.Hold, node.Unmount, node.OnRelease:
-		w.add(judge.NodeFact{What: judge.NodeStep, Call: e.Call, Text: string(e.Do)})
 		w.call(e, 800, func(err error) {
-			w.add(judge.NodeFact{What: judge.NodeStepped, Call: e.Call})
 			w.step(node.Answered{Call: e.Call, Err: err}, string(e.Do)+" returns")
 		})
 	case node.Sync:
-		w.add(judge.NodeFact{What: judge.NodeSync, Call: e.Call})
 		log := slices.Clip(w.log)
 		w.call(e, 20, func(err error) {
 			if err == nil {
 				w.durable = log
 			}
-			w.add(judge.NodeFact{What: judge.NodeSynced, Call: e.Call})
 			w.step(node.Answered{Call: e.Call, Err: err}, "the log is synced")
 		})
 	case node.List:
@@ -486,73 +392,47 @@ func (w *world) carryOut(e node.Effect) {
 	case node.Publish:
 		w.publish(e)
 	case node.Abort:
-		w.add(judge.NodeFact{What: judge.NodeAborted, Call: e.Call})
 		if abort := w.calls[e.Call]; abort != nil && !w.isFaulty() {
 			w.after(time.Millisecond, abort)
 		}
 	case node.Store, node.NewLog:
 		w.store(e)
-	case node.Suspend:
-		w.add(judge.NodeFact{What: judge.NodeSuspended, Until: e.Until})
 	case node.Release:
-		w.add(judge.NodeFact{What: judge.NodeReleased})
 		w.isHeld = false
 		w.maybePowerOff()
 	case node.Retake:
 		w.isHeld = w.chance(2)
 	case node.HoldAgain:
-		w.add(judge.NodeFact{What: judge.NodeHeldAgain})
 		w.isHeld = true
-	case node.Report:
-		f := judge.NodeFact{What: judge.NodeReported, Shutdown: e.Shutdown.Number}
-		for _, p := range e.Pods {
-			f.Pods = append(f.Pods, p.Name)
-		}
-		w.add(f)
-	case node.CountPod:
-		w.add(judge.NodeFact{What: judge.NodeCounted, Pod: e.Pod.Name, Failed: e.Pod.Ended.IsZero()})
-	case node.OnPlan, node.Log, node.LogError, node.Begins, node.RecordEvent, node.CountBucket:
+	case node.Suspend, node.Report, node.CountPod, node.OnPlan, node.Log, node.LogError, node.Begins, node.RecordEvent, node.CountBucket:
 	}
 }
 
 // list returns the running pods.
 func (w *world) list(e node.Effect) {
 	in := node.Listed{Call: e.Call}
-	var names []string
 	for _, p := range w.pods {
 		if p.ended.IsZero() && p.boot == w.boot {
-			in.Pods, names = append(in.Pods, p.Pod), append(names, p.Name)
+			in.Pods = append(in.Pods, p.Pod)
 		}
 	}
 	w.call(e, 20, func(err error) {
 		if in.Err = err; err != nil {
-			in.Pods, names = nil, nil
+			in.Pods = nil
 		}
-		w.add(judge.NodeFact{What: judge.NodeListed, Call: e.Call, Pods: names, Failed: err != nil})
 		w.step(in, "")
 	})
-}
-
-// addKill records a kill.
-func (w *world) addKill(e node.Effect) {
-	w.podOf(e.Pod.Key).killedInGeneration = w.generation
-	f := judge.NodeFact{What: judge.NodeKill, Pod: e.Pod.Name, Call: e.Call, Seconds: e.Seconds, Until: e.Until}
-	if s := w.draining(); s != nil {
-		f.Shutdown, f.Own, f.Done = s.Number, s.Origin == "TerminateAll", s.Done
-	}
-	w.add(f)
 }
 
 // kill begins to end a pod. The call returns when the pod has ended. With a fault it fails, hangs or is late.
 func (w *world) kill(e node.Effect) {
 	p := w.podOf(e.Pod.Key)
-	w.addKill(e)
+	p.killedInGeneration = w.generation
 	in := node.Killed{Call: e.Call, Key: e.Pod.Key, Outcome: "Graceful"}
 	returns := w.begin(e, func(err error) {
 		if in.Err = err; err != nil {
 			in.Outcome = "Failed"
 		}
-		w.add(judge.NodeFact{What: judge.NodeKilled, Pod: p.Name, Call: e.Call, Failed: err != nil, NoRetry: in.NoRetry})
 		w.step(in, "")
 	})
 	if w.killerHangs {
@@ -640,21 +520,10 @@ func (w *world) failLate(e node.Effect, returns func(error)) {
 	w.after(max(e.Until.Sub(w.now), 0), func() { returns(errFault) })
 }
 
-// addPublish records that the node's state is to be published.
-func (w *world) addPublish(e node.Effect) {
-	f := judge.NodeFact{What: judge.NodePublish, Call: e.Call}
-	if e.Shutdown != nil {
-		f.Shutdown = e.Shutdown.Number
-	}
-	w.add(f)
-}
-
 // publish sends the node's state to the API server. If the API server does not work, the call fails at its deadline or
 // hangs.
 func (w *world) publish(e node.Effect) {
-	w.addPublish(e)
 	answer := func(err error) {
-		w.add(judge.NodeFact{What: judge.NodePublished, Call: e.Call, Failed: err != nil})
 		w.step(node.Published{Call: e.Call, Err: err}, "")
 	}
 	if !w.apiServes {
@@ -667,10 +536,9 @@ func (w *world) publish(e node.Effect) {
 // store appends to the log, or begins a new one, if the agent owns it: an agent writes the log only once it has read it.
 func (w *world) store(e node.Effect) {
 	for _, p := range e.Pods {
-		w.podOf(p.Key).isUnlogged = !w.ownsLog
-		w.add(judge.NodeFact{What: judge.NodeStored, Pod: p.Name, Until: p.Deadline})
+		w.podOf(p.Key).isUnlogged = !w.record.HasLog
 	}
-	if !w.ownsLog {
+	if !w.record.HasLog {
 		w.isLossy = true
 		return
 	}
