@@ -31,6 +31,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/kubegrace/kubegrace/graceperiod"
+	"github.com/kubegrace/kubegrace/internal/seeds"
 	"github.com/kubegrace/kubegrace/lifecycle"
 )
 
@@ -66,7 +67,7 @@ func TestKillIsTheKubelets(t *testing.T) {
 	const enough = 5_000 // seeds, so that each class occurs
 	var mu sync.Mutex
 	occurs := map[bool]map[difference]int{false: {}, true: {}} // how often each class occurs; true: in a fork
-	seeds := playSeeds(t, enough, func(t *testing.T, seed uint64) (func() string, error) {
+	played := seeds.Play(t, enough, func(t *testing.T, seed uint64) (func() string, error) {
 		compared := compareKills(t, seed)
 		mu.Lock()
 		defer mu.Unlock()
@@ -78,7 +79,7 @@ func TestKillIsTheKubelets(t *testing.T) {
 	for _, inFork := range []bool{false, true} {
 		t.Logf("in a fork: %t, differences: %v", inFork, occurs[inFork])
 		for class := range killDifferences(inFork) {
-			require.False(t, seeds >= enough && occurs[inFork][class] == 0, "no seed shows this class, in a fork: %t: %s", inFork, class)
+			require.False(t, played >= enough && occurs[inFork][class] == 0, "no seed shows this class, in a fork: %t: %s", inFork, class)
 		}
 	}
 }

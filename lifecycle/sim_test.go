@@ -3,29 +3,23 @@
 package lifecycle_test
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"math/rand/v2"
-	"os"
 	"runtime"
 	"slices"
-	"strconv"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
-	"github.com/kubegrace/kubegrace/internal/need"
-
-	"github.com/stretchr/testify/require"
 	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
 
 	"github.com/kubegrace/kubegrace/internal/judge"
+	"github.com/kubegrace/kubegrace/internal/seeds"
 	"github.com/kubegrace/kubegrace/lifecycle"
 )
 
@@ -35,56 +29,13 @@ import (
 //	KUBEGRACE_SIM_SEEDS=1000000 go test -run TestSimulator -timeout 0 ./lifecycle
 //	KUBEGRACE_SIM_SEED=4711 go test -run TestSimulator ./lifecycle # one seed, with its record
 func TestSimulator(t *testing.T) {
-	playSeeds(t, 10_000, func(t *testing.T, seed uint64) (func() string, error) {
+	seeds.Play(t, 10_000, func(t *testing.T, seed uint64) (func() string, error) {
 		record, broken := playSeed(t, seed)
 		if len(broken) == 0 {
 			return record.Story, nil
 		}
 		return record.Story, fmt.Errorf("%q", broken)
 	})
-}
-
-// playSeeds plays the seeds from 1 to a number, fewer with -short, and fails the test for each that returns an error. It
-// logs the story of the first of these. The environment variable KUBEGRACE_SIM_SEEDS sets another number, and
-// KUBEGRACE_SIM_SEED the only seed. It returns how many seeds were to be played.
-func playSeeds(t *testing.T, seeds uint64, play func(t *testing.T, seed uint64) (story func() string, err error)) uint64 {
-	t.Helper()
-	number := func(variable string) uint64 {
-		if os.Getenv(variable) == "" {
-			return 0
-		}
-		n, err := strconv.ParseUint(os.Getenv(variable), 10, 64)
-		require.NoError(t, err)
-		return n
-	}
-	if seed := number("KUBEGRACE_SIM_SEED"); seed > 0 {
-		story, err := play(t, seed)
-		t.Logf("seed %d\n%s", seed, story())
-		require.NoError(t, err)
-		return 1
-	}
-	const short = 1_000
-	if need.Less(t, fmt.Sprintf("%d of %d seeds of %s", seeds-short, seeds, t.Name())) {
-		seeds = short
-	}
-	seeds = cmp.Or(number("KUBEGRACE_SIM_SEEDS"), seeds)
-	var next, failed atomic.Uint64
-	t.Run("seeds", func(t *testing.T) { // returns when all workers have ended
-		for worker := range runtime.GOMAXPROCS(0) {
-			t.Run("worker "+strconv.Itoa(worker), func(t *testing.T) {
-				t.Parallel()
-				for seed := next.Add(1); seed <= seeds && failed.Load() < 10; seed = next.Add(1) {
-					if story, err := play(t, seed); err != nil {
-						if failed.Add(1) == 1 {
-							t.Logf("seed %d\n%s", seed, story())
-						}
-						t.Errorf("seed %d: %v", seed, err)
-					}
-				}
-			})
-		}
-	})
-	return seeds
 }
 
 // simTimeLimit is how much real time a seed, which takes a millisecond, may take.

@@ -13,13 +13,10 @@ import (
 	"math"
 	"math/bits"
 	"math/rand/v2"
-	"os"
-	"runtime"
 	"slices"
 	"strconv"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -31,7 +28,7 @@ import (
 	"k8s.io/klog/v2"
 	"k8s.io/utils/ptr"
 
-	"github.com/kubegrace/kubegrace/internal/need"
+	"github.com/kubegrace/kubegrace/internal/seeds"
 	"github.com/kubegrace/kubegrace/shutdown"
 	"github.com/kubegrace/kubegrace/shutdown/plan"
 	"github.com/kubegrace/kubegrace/shutdown/shutdowntest"
@@ -79,52 +76,22 @@ func inSeconds(seconds int64) time.Duration { return time.Duration(seconds) * ti
 //	KUBEGRACE_SIM_SEEDS=1000000 go test -run TestDrainMatchesTheKubeletsModel -timeout 0 ./shutdown
 //	KUBEGRACE_SIM_SEED=4711 go test -run TestDrainMatchesTheKubeletsModel -v ./shutdown # one seed, with its timelines
 func TestDrainMatchesTheKubeletsModel(t *testing.T) {
-	if text := os.Getenv("KUBEGRACE_SIM_SEED"); text != "" {
-		seed, err := strconv.ParseUint(text, 10, 64)
-		require.NoError(t, err)
-		compared := compareDrains(t, randomDrain(seed))
-		t.Logf("seed %d\n%s", seed, compared)
-		require.NoError(t, compared.err())
-		return
-	}
 	const enough = 5_000 // for each class to occur
-	seeds := uint64(enough)
-	if need.Less(t, "4,000 of 5,000 seeds that are compared with the model of the kubelet") {
-		seeds = 1000
-	}
-	if text := os.Getenv("KUBEGRACE_SIM_SEEDS"); text != "" {
-		var err error
-		seeds, err = strconv.ParseUint(text, 10, 64)
-		require.NoError(t, err)
-	}
-	var next, failed atomic.Uint64
 	var mu sync.Mutex
 	occurs := map[bool]map[difference]int{false: {}, true: {}} // how often each class occurs; by InFork
-	t.Run("seeds", func(t *testing.T) {
-		for worker := range runtime.GOMAXPROCS(0) {
-			t.Run("worker "+strconv.Itoa(worker), func(t *testing.T) {
-				t.Parallel()
-				for seed := next.Add(1); seed <= seeds && failed.Load() < 10; seed = next.Add(1) {
-					compared := compareDrains(t, randomDrain(seed))
-					if err := compared.err(); err != nil {
-						if failed.Add(1) == 1 {
-							t.Logf("seed %d\n%s", seed, compared)
-						}
-						t.Errorf("seed %d: %v", seed, err)
-					}
-					mu.Lock()
-					for _, class := range compared.classes {
-						occurs[compared.in.InFork][class]++
-					}
-					mu.Unlock()
-				}
-			})
+	played := seeds.Play(t, enough, func(t *testing.T, seed uint64) (func() string, error) {
+		compared := compareDrains(t, randomDrain(seed))
+		mu.Lock()
+		defer mu.Unlock()
+		for _, class := range compared.classes {
+			occurs[compared.in.InFork][class]++
 		}
+		return compared.String, compared.err()
 	})
 	for _, inFork := range []bool{false, true} {
 		t.Logf("in a fork: %t, differences: %v", inFork, occurs[inFork])
 		for class := range drainDifferences(inFork) {
-			require.False(t, seeds >= enough && occurs[inFork][class] == 0, "no seed has a difference of this class, in a fork: %t: %s", inFork, class)
+			require.False(t, played >= enough && occurs[inFork][class] == 0, "no seed has a difference of this class, in a fork: %t: %s", inFork, class)
 		}
 	}
 }

@@ -67,6 +67,7 @@ func allowedImports() map[string][]string {
 		"internal/deptest":    {},
 		"internal/docprogram": {},
 		"internal/need":       {},
+		"internal/seeds":      {module + "/internal/need"},
 		"internal/logindhost": {"golang.org/x/sys/unix", dbus, module + "/internal/need", module + "/internal/logindfake"},
 		"internal/logindfake": {dbus},
 

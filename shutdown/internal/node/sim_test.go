@@ -2,31 +2,16 @@ package node_test
 
 import (
 	"fmt"
-	"os"
-	"runtime"
 	"runtime/debug"
 	"slices"
-	"strconv"
-	"strings"
-	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 
-	"github.com/kubegrace/kubegrace/internal/need"
-
-	"github.com/stretchr/testify/require"
-
 	"github.com/kubegrace/kubegrace/internal/judge"
+	"github.com/kubegrace/kubegrace/internal/seeds"
 	"github.com/kubegrace/kubegrace/shutdown/internal/node"
 	"github.com/kubegrace/kubegrace/shutdown/plan"
 	"github.com/kubegrace/kubegrace/shutdown/source"
-)
-
-// The environment variables of the simulator.
-const (
-	simSeeds = "KUBEGRACE_SIM_SEEDS" // the number of seeds
-	simSeed  = "KUBEGRACE_SIM_SEED"  // one seed, which is replayed with its log
 )
 
 // newSim returns a random world: a schedule, steps, pods and faults.
@@ -324,54 +309,15 @@ func (w *world) recordEnd() {
 	w.add(f)
 }
 
-// The node keeps its promises, the rules of judge.Node, in random worlds with random faults.
-// KUBEGRACE_SIM_SEED=<seed> replays one seed and logs what happens.
+// The node keeps its promises, the rules of judge.Node, in random worlds with random faults. Package seeds says how to
+// replay one of them.
 func TestSimulator(t *testing.T) {
-	if text := os.Getenv(simSeed); text != "" {
-		seed, err := strconv.ParseUint(text, 10, 64)
-		require.NoError(t, err)
-		r := simulate(seed)
-		t.Log("\n" + r.Story())
-		require.Empty(t, judge.Node(r))
-		return
-	}
-	seeds := uint64(10_000)
-	if need.Less(t, "9,000 of 10,000 seeds of the simulator") {
-		seeds = 1000
-	}
-	if text := os.Getenv(simSeeds); text != "" {
-		var err error
-		seeds, err = strconv.ParseUint(text, 10, 64)
-		require.NoError(t, err)
-	}
 	defer debug.SetGCPercent(debug.SetGCPercent(400)) // a world needs little memory; this saves a third of the time
-	var next, failed atomic.Uint64
-	var mu sync.Mutex
-	failuresByRule := map[string]int{}
-	var group sync.WaitGroup
-	for range runtime.GOMAXPROCS(0) {
-		group.Add(1)
-		go func() {
-			defer group.Done()
-			for seed := next.Add(1); seed <= seeds; seed = next.Add(1) {
-				broken := judge.Node(simulate(seed))
-				if len(broken) == 0 {
-					continue
-				}
-				mu.Lock()
-				for _, text := range broken {
-					rule, _, _ := strings.Cut(text, ":")
-					if failuresByRule[rule]++; failuresByRule[rule] <= 2 { // two examples of each rule
-						t.Errorf("%s=%d: %s", simSeed, seed, text)
-					}
-				}
-				mu.Unlock()
-				failed.Add(1)
-			}
-		}()
-	}
-	group.Wait()
-	if failed.Load() > 0 {
-		t.Errorf("%d of %d seeds failed: %v", failed.Load(), seeds, failuresByRule)
-	}
+	seeds.Play(t, 10_000, func(_ *testing.T, seed uint64) (func() string, error) {
+		r := simulate(seed)
+		if broken := judge.Node(r); len(broken) > 0 {
+			return r.Story, fmt.Errorf("%q", broken)
+		}
+		return r.Story, nil
+	})
 }

@@ -1,0 +1,68 @@
+// Package seeds plays random tests, one for each seed, so that a failure can be replayed from one number:
+//
+//	KUBEGRACE_SIM_SEEDS=1000000 go test -run TestSimulator -timeout 0 ./lifecycle
+//	KUBEGRACE_SIM_SEED=4711 go test -run TestSimulator -v ./lifecycle # one seed, with its story
+package seeds
+
+import (
+	"cmp"
+	"fmt"
+	"os"
+	"runtime"
+	"strconv"
+	"sync/atomic"
+	"testing"
+
+	"github.com/kubegrace/kubegrace/internal/need"
+)
+
+// Play plays the seeds from 1 to a number, fewer with -short, and fails the test for each that returns an error. It logs
+// the story of the first of these, and stops after ten. The environment variable KUBEGRACE_SIM_SEEDS sets another number,
+// and KUBEGRACE_SIM_SEED the only seed. Play returns how many seeds were to be played. It calls play in several goroutines.
+func Play(t *testing.T, number uint64, play func(t *testing.T, seed uint64) (story func() string, err error)) uint64 {
+	t.Helper()
+	if seed := variable(t, "KUBEGRACE_SIM_SEED"); seed > 0 {
+		story, err := play(t, seed)
+		t.Logf("seed %d\n%s", seed, story())
+		if err != nil {
+			t.Errorf("seed %d: %v", seed, err)
+		}
+		return 1
+	}
+	const short = 1_000
+	if need.Less(t, fmt.Sprintf("%d of %d seeds of %s", number-short, number, t.Name())) {
+		number = short
+	}
+	number = cmp.Or(variable(t, "KUBEGRACE_SIM_SEEDS"), number)
+	var next, failed atomic.Uint64
+	t.Run("seeds", func(t *testing.T) { // returns when all workers have ended
+		for worker := range runtime.GOMAXPROCS(0) {
+			t.Run("worker "+strconv.Itoa(worker), func(t *testing.T) {
+				t.Parallel()
+				for seed := next.Add(1); seed <= number && failed.Load() < 10; seed = next.Add(1) {
+					if story, err := play(t, seed); err != nil {
+						if failed.Add(1) == 1 {
+							t.Logf("seed %d\n%s", seed, story())
+						}
+						t.Errorf("seed %d: %v", seed, err)
+					}
+				}
+			})
+		}
+	})
+	return number
+}
+
+// variable returns the number in an environment variable; 0 if it is empty.
+func variable(t *testing.T, name string) uint64 {
+	t.Helper()
+	text := os.Getenv(name)
+	if text == "" {
+		return 0
+	}
+	n, err := strconv.ParseUint(text, 10, 64)
+	if err != nil {
+		t.Fatalf("%s: %v", name, err)
+	}
+	return n
+}
