@@ -11,8 +11,8 @@
 // A rule uses only recorded calls, results, events and log lines, with their times. It never reads the state of the
 // terminator, so that a bug there cannot hide from it.
 //
-// A shutdown of a node is checked in the same way: the tests of package shutdown fill a [NodeRecord], and [Node] returns
-// the violations.
+// A shutdown of a node is checked in the same way: package noderecord fills a [NodeRecord], and [Node] returns the
+// violations.
 package judge
 
 import (
@@ -30,8 +30,8 @@ import (
 	"github.com/kubegrace/kubegrace/lifecycle"
 )
 
-// Moment is the time of an event, with its position in the order of all events: several events may have the same time. The zero value means that something
-// has not happened.
+// Moment is the time of an event, with its position in the order of all events: several events may have the same time. The
+// zero value means that something has not happened.
 type Moment struct {
 	At    time.Time
 	Order int // from 1, in the order of all events
