@@ -408,19 +408,6 @@ func TestMisuse(t *testing.T) {
 			close(m.release)
 			require.NoError(m, <-ended)
 		},
-		"Status calls the provider, twice": func(m *misuse) {
-			m.options.Status = func(pod *v1.Pod) {
-				for range 2 {
-					_, _ = m.GetPodStatus(m.Context(), pod.Namespace, pod.Name) // at the end it is not found any more
-				}
-			}
-			pod := m.createPod("a")
-			m.requireLogged("Options.Status has not returned from many calls, does it call the provider? pod=default/w calls=100")
-			require.NoError(m, m.DeletePod(m.Context(), pod))
-			wait(time.Minute)
-			require.Equal(m, v1.PodSucceeded, m.lastStatus().Phase)
-			m.requireLogged("Options.Status has not returned from many calls")
-		},
 		"a pod of a previous agent is not adopted": func(m *misuse) {
 			m.rt.Start(misusedPod("w", "uid", "a", "b"), "b", "of-the-previous-agent", lifecycletest.Script{})
 			m.createPod("a", "b")

@@ -47,8 +47,7 @@ type Options struct {
 	// is called with a copy of the pod for each status, from any goroutine. Annotations that it sets are
 	// kept and sent too. After a change, call [Provider.StatusChanged]. Nil sets nothing; httpGet hooks
 	// without a host then fail, because there is no podIP. It must not call the provider, which
-	// would call it again: when 100 calls for a pod are in progress, that is logged, and the pod's
-	// status is used as it is until they have returned.
+	// would call it again, without end.
 	Status func(pod *v1.Pod)
 	// ContainerEnded cleans up after a container of the Runtime that has ended. Nil: nothing is called.
 	//

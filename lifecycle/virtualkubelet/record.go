@@ -8,7 +8,6 @@ import (
 	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/klog/v2"
 )
 
 // record is one pod: what virtual-kubelet has requested for it, what of it is running, and how far its end has come.
@@ -35,8 +34,7 @@ type record struct {
 	containers containers
 	ending     ending
 	lastErrors map[string]error // the error of the last call of each kind, such as "Running"; nil: it has succeeded
-	custom     customStatus
-	isTwinSeen bool // logTwins has logged its line
+	isTwinSeen bool             // logTwins has logged its line
 }
 
 // workload is what can run of a pod: its containers with a [Runtime], a wholePod with a [PodRuntime]. The record's mutex
@@ -129,51 +127,13 @@ func (r *record) copyLocked() *v1.Pod {
 	return pod
 }
 
-// maxStatusCalls is the number of calls of Options.Status for one pod after which no more are made until these have
-// returned. Only a Status that calls the provider, or hangs, has so many calls in progress.
-const maxStatusCalls = 100
-
-// customStatus has the calls of Options.Status for a pod. The record's mutex guards it.
-type customStatus struct {
-	calls     int  // in progress
-	suspended bool // there were maxStatusCalls: Status is not called until none is in progress
-	logged    bool // that was logged
-}
-
-// beginStatus reports whether Options.Status may be called. If so, endStatus must be called after it.
-func (r *record) beginStatus() (mayCall bool) {
-	r.mu.Lock()
-	s := &r.custom
-	s.suspended = s.suspended || s.calls == maxStatusCalls
-	mayCall = !s.suspended
-	mustLog := s.suspended && !s.logged
-	s.logged = s.logged || mustLog
-	if mayCall {
-		s.calls++
-	}
-	r.mu.Unlock()
-	if mustLog {
-		klog.FromContext(r.ctx).Error(nil, "Options.Status has not returned from many calls, does it call the provider?", "pod", r.name, "calls", maxStatusCalls)
-	}
-	return mayCall
-}
-
-// endStatus ends a call of Options.Status.
-func (r *record) endStatus() {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.custom.calls--
-	r.custom.suspended = r.custom.suspended && r.custom.calls > 0
-}
-
 // addCustomStatus lets Options.Status set the fields that this package does not know, such as the podIP, and returns
 // pod. A final status has them already.
 func (r *record) addCustomStatus(pod *v1.Pod, isFinal bool) *v1.Pod {
 	setStatus := r.agent.opts.Status
-	if isFinal || setStatus == nil || !r.beginStatus() {
+	if isFinal || setStatus == nil {
 		return pod
 	}
-	defer r.endStatus()
 	annotations := maps.Clone(pod.Annotations)
 	_ = r.callSafely("Status", func() { setStatus(pod) }) // a panic was logged
 	r.mu.Lock()
