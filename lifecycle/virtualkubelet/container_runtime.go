@@ -37,7 +37,6 @@ func (a containerRuntime) Running(ctx context.Context, pod *v1.Pod) ([]lifecycle
 	}
 	previousRuns := r.currentRuns()
 	listed, err := a.opts.Runtime.Running(ctx, pod)
-	r.logTwins(listed)
 	if err != nil || r.endMissing(previousRuns, listed, false) {
 		return listed, err
 	}
@@ -50,26 +49,6 @@ func (a containerRuntime) Running(ctx context.Context, pod *v1.Pod) ([]lifecycle
 		r.endMissing(previousRuns, listed, true)
 	}
 	return listed, err
-}
-
-// logTwins logs, once for a pod, that two runs of one container are listed. The provider starts a container only when it
-// knows of no other run: the other one is a previous agent's.
-func (r *record) logTwins(listed []lifecycle.Container) {
-	for i, c := range listed {
-		other := slices.IndexFunc(listed[:i], func(l lifecycle.Container) bool { return l.Name == c.Name && l.ID != c.ID })
-		if other < 0 {
-			continue
-		}
-		r.mu.Lock()
-		wasSeen := r.isTwinSeen
-		r.isTwinSeen = true
-		r.mu.Unlock()
-		if !wasSeen {
-			klog.FromContext(r.ctx).Error(nil, "The runtime lists two runs of a container, was the pod not adopted after a restart of the agent?",
-				"pod", r.name, "containerName", c.Name, "containerIDs", []string{listed[other].ID, c.ID})
-		}
-		return
-	}
 }
 
 // run is one run of a container, which has another ID after a restart.

@@ -408,13 +408,6 @@ func TestMisuse(t *testing.T) {
 			close(m.release)
 			require.NoError(m, <-ended)
 		},
-		"a pod of a previous agent is not adopted": func(m *misuse) {
-			m.rt.Start(misusedPod("w", "uid", "a", "b"), "b", "of-the-previous-agent", lifecycletest.Script{})
-			m.createPod("a", "b")
-			wait(time.Minute)
-			m.requireLogged("The runtime lists two runs of a container, was the pod not adopted after a restart of the agent? " +
-				"pod=default/w containerName=b containerIDs=[of-the-previous-agent w/b]")
-		},
 		"Admit refuses without a reason": func(m *misuse) {
 			m.options.Admit = func(*v1.Pod) shutdown.Admission { return shutdown.Admission{} }
 			m.createPod("a")

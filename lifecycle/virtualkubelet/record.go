@@ -34,7 +34,6 @@ type record struct {
 	containers containers
 	ending     ending
 	lastErrors map[string]error // the error of the last call of each kind, such as "Running"; nil: it has succeeded
-	isTwinSeen bool             // logTwins has logged its line
 }
 
 // workload is what can run of a pod: its containers with a [Runtime], a wholePod with a [PodRuntime]. The record's mutex
