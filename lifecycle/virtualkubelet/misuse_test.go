@@ -19,7 +19,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/klog/v2"
-	"k8s.io/klog/v2/textlogger"
 	"k8s.io/utils/ptr"
 
 	"github.com/kubegrace/kubegrace/lifecycle"
@@ -138,7 +137,6 @@ type misusedPods struct {
 	pods     []*v1.Pod
 	create   func(context.Context) // Create calls it first; nil: no call
 	statuses func(context.Context) // Statuses calls it first; nil: no call
-	phase    v1.PodPhase           // of each pod that is created
 }
 
 func (m *misusedPods) Create(ctx context.Context, pod *v1.Pod) error {
@@ -148,7 +146,7 @@ func (m *misusedPods) Create(ctx context.Context, pod *v1.Pod) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	pod = pod.DeepCopy()
-	pod.Status = v1.PodStatus{Phase: m.phase}
+	pod.Status = v1.PodStatus{Phase: v1.PodRunning}
 	m.pods = append(m.pods, pod)
 	return nil
 }
@@ -468,18 +466,7 @@ func TestMisuse(t *testing.T) {
 			pod := m.createPod("a")
 			require.NoError(m, m.DeletePod(m.Context(), pod))
 			wait(time.Minute)
-			m.requireLogged("Stop has returned, but Statuses still has the pod as running after its grace period pod=default/w")
 			m.requireLogged("Failed to stop container: StopPod has not returned after")
-		},
-		"Statuses returns an unknown phase": func(m *misuse) {
-			m.options.Runtime, m.options.Pods = nil, m.pods
-			m.pods.phase = "Done"
-			m.createPod("a")
-			wait(time.Minute)
-			m.requireLogged("Statuses has returned an unknown phase, the pod counts as running pod=default/w phase=Done")
-			for _, pod := range *m.notified {
-				require.NotEqual(m, v1.PodPhase("Done"), pod.Status.Phase)
-			}
 		},
 		"Create hangs": func(m *misuse) {
 			m.options.Runtime, m.options.Pods = nil, m.pods
@@ -493,7 +480,7 @@ func TestMisuse(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				m := &misuse{
 					logLines: logLines{T: t, mu: &sync.Mutex{}, lines: &[]string{}},
-					rt:       &misusedRuntime{Runtime: lifecycletest.NewRuntime()}, pods: &misusedPods{phase: v1.PodRunning},
+					rt:       &misusedRuntime{Runtime: lifecycletest.NewRuntime()}, pods: &misusedPods{},
 					release: make(chan struct{}), notified: &[]*v1.Pod{},
 				}
 				m.options.Runtime = m.rt
@@ -543,35 +530,6 @@ Terminator.Exits: must not be set, use Runtime`,
 			require.EqualError(t, err, test.want)
 		})
 	}
-}
-
-// blockedLog is a logger's output that nobody reads.
-type blockedLog chan struct{}
-
-func (b blockedLog) Write(line []byte) (int, error) {
-	<-b
-	return len(line), nil
-}
-
-// Statuses returns an unknown phase, and the call that logs it blocks, because nobody reads the log. GetPods returns
-// nevertheless.
-func TestABlockedLoggerDoesNotBlockAPod(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		log := make(blockedLog)
-		pods := &misusedPods{phase: "Odd"}
-		require.NoError(t, pods.Create(t.Context(), podOf(plain("app"))))
-		p, err := virtualkubelet.New(virtualkubelet.Options{Pods: pods})
-		require.NoError(t, err)
-		defer func() {
-			close(log)
-			require.NoError(t, p.Close(t.Context()))
-		}()
-		p.NotifyPods(klog.NewContext(t.Context(), textlogger.NewLogger(textlogger.NewConfig(textlogger.Output(log)))), func(*v1.Pod) {})
-		synctest.Wait() // the call that logs the phase is blocked
-		listed, err := p.GetPods(t.Context())
-		require.NoError(t, err)
-		require.Len(t, listed, 1)
-	})
 }
 
 // callAll calls every method that takes a pod, and returns the errors by the names of the methods.

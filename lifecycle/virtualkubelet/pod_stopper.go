@@ -6,15 +6,10 @@ import (
 	"time"
 
 	v1 "k8s.io/api/core/v1"
-	"k8s.io/klog/v2"
 
 	"github.com/kubegrace/kubegrace/graceperiod"
 	"github.com/kubegrace/kubegrace/lifecycle"
 )
-
-// callMargin, plus one PollInterval, is how long a pod may still be listed as running after its grace period. A pod
-// that is listed longer is logged.
-const callMargin = 5 * time.Second
 
 // podStopper is the [lifecycle.PodStopper] for a [PodRuntime].
 type podStopper struct{ *agent }
@@ -36,8 +31,7 @@ func (s podStopper) Running(ctx context.Context, pod *v1.Pod) ([]lifecycle.Conta
 }
 
 // StopPod calls Stop until it succeeds, with a pause of PollInterval after a failure. Then it waits until a list of the
-// PodRuntime says that the pod has ended. If it still waits callMargin plus one PollInterval after the timeout, it logs
-// that, once, and continues to wait. It returns
+// PodRuntime says that the pod has ended. It returns
 //
 //   - nil after a list that says that the pod has ended;
 //   - ErrContainerNotFound if the provider or the PodRuntime does not know the pod;
@@ -47,44 +41,25 @@ func (s podStopper) StopPod(ctx context.Context, pod *v1.Pod, timeoutSeconds int
 	if r == nil {
 		return lifecycle.ErrContainerNotFound
 	}
-	w := r.whole
 	deadline := time.Now().Add(graceperiod.Duration(timeoutSeconds))
-	hasEnded := func() bool { return !w.runs }
 	for {
 		remaining := max(int64((time.Until(deadline)+time.Second-1)/time.Second), 0) // rounded up
-		err := w.call(ctx, "Stop", callTimeout, func(ctx context.Context) error { return s.opts.Pods.Stop(ctx, pod.DeepCopy(), remaining) })
+		err := r.whole.call(ctx, "Stop", callTimeout, func(ctx context.Context) error { return s.opts.Pods.Stop(ctx, pod.DeepCopy(), remaining) })
 		if errors.Is(err, lifecycle.ErrContainerNotFound) {
 			return err
 		}
-		waitUntil := time.Now().Add(s.opts.PollInterval) // if Stop has failed: when it is called again
-		if err == nil {
-			waitUntil = deadline.Add(callMargin + s.opts.PollInterval) // when a list should show the end
+		wait, cancel := ctx, context.CancelFunc(func() {})
+		if err != nil {
+			wait, cancel = context.WithTimeout(ctx, s.opts.PollInterval)
 		}
-		waitCtx, cancel := context.WithDeadline(ctx, waitUntil)
-		isOver := w.await(waitCtx, hasEnded)
+		hasEnded := r.whole.await(wait, func() bool { return !r.whole.runs })
 		cancel()
-		isLate := err == nil && !isOver && ctx.Err() == nil
-		if isLate {
-			w.logStillRunning()
-			isOver = w.await(ctx, hasEnded)
-		}
 		switch {
-		case isOver:
+		case hasEnded:
 			return nil
 		case ctx.Err() != nil:
 			return errors.Join(err, context.Cause(ctx))
 		}
-	}
-}
-
-// logStillRunning logs, once for the pod, that it is still running although Stop has returned.
-func (w *wholePod) logStillRunning() {
-	w.pod.mu.Lock()
-	isNews := !w.isStillRunningLogged
-	w.isStillRunningLogged = true
-	w.pod.mu.Unlock()
-	if isNews {
-		klog.FromContext(w.pod.ctx).Info("Stop has returned, but Statuses still has the pod as running after its grace period", "pod", w.pod.name)
 	}
 }
 

@@ -17,15 +17,13 @@ import (
 type wholePod struct {
 	pod *record
 
-	lastListAtCreate     int           // the number of the last list that had begun when Create succeeded: it may lack the pod
-	lastObservedList     int           // the number of the last list that was passed to observeList
-	isListed             bool          // the last list has the pod
-	runs                 bool          // the last list has the pod running, or Create has succeeded since
-	isMissing            bool          // the last list lacks the running pod; if the next one does too, the pod is lost
-	status               *v1.PodStatus // from the last list with the pod; never modified; nil: none
-	changed              chan struct{} // closed at the next change
-	isStillRunningLogged bool          // by logStillRunning
-	unknownPhase         v1.PodPhase   // the unknown phase that was logged last; "": the last phase was a known one
+	lastListAtCreate int           // the number of the last list that had begun when Create succeeded: it may lack the pod
+	lastObservedList int           // the number of the last list that was passed to observeList
+	isListed         bool          // the last list has the pod
+	runs             bool          // the last list has the pod running, or Create has succeeded since
+	isMissing        bool          // the last list lacks the running pod; if the next one does too, the pod is lost
+	status           *v1.PodStatus // from the last list with the pod; never modified; nil: none
+	changed          chan struct{} // closed at the next change
 }
 
 // observeList updates the pod from a list with this number. listed is nil if the list lacks the pod.
@@ -54,7 +52,7 @@ func (w *wholePod) observeList(listed *v1.Pod, number int) {
 		})
 	}
 	if listed != nil {
-		w.setStatus(w.withKnownPhase(&listed.Status))
+		w.setStatus(&listed.Status)
 	}
 	w.wakeWaiters()
 	terminationEnded, _ := w.pod.ending.outcome()

@@ -4,28 +4,7 @@ import (
 	"reflect"
 
 	v1 "k8s.io/api/core/v1"
-	"k8s.io/klog/v2"
 )
-
-// withKnownPhase removes a phase that Kubernetes does not have from a status, and logs it. Without a phase the pod
-// counts as running, so that it is not ended by mistake. The caller holds the mutex.
-func (w *wholePod) withKnownPhase(status *v1.PodStatus) *v1.PodStatus {
-	switch status.Phase {
-	case "", v1.PodPending, v1.PodRunning, v1.PodSucceeded, v1.PodFailed, v1.PodUnknown:
-		w.unknownPhase = ""
-		return status
-	}
-	if status.Phase != w.unknownPhase {
-		unknownPhase := status.Phase
-		w.unknownPhase = unknownPhase
-		w.pod.agent.spawn(w.pod.name, func() { // the logger is the embedder's code
-			klog.FromContext(w.pod.ctx).Error(nil, "Statuses has returned an unknown phase, the pod counts as running", "pod", w.pod.name, "phase", unknownPhase)
-		})
-	}
-	status = status.DeepCopy()
-	status.Phase = ""
-	return status
-}
 
 // setStatus sets the status from a list of the PodRuntime, and that of the containers. A terminal status stays, whatever
 // later lists say. Once the final status is being computed (finalizing), the containers no longer change.
