@@ -48,29 +48,6 @@ func TestARefusedPodFailsAndStartsNothing(t *testing.T) {
 	})
 }
 
-// A pod is deleted while Admit hangs. It ends at once and is forgotten, and does not start when Admit returns.
-func TestAPodCanBeDeletedWhileAdmitHangs(t *testing.T) {
-	var answer chan struct{} // closed when Admit may return
-	inBubble(t, func(b *testbed) {
-		answer = make(chan struct{}) // in the bubble, because its goroutines wait for it
-		names := b.rt.recordStarts(0)
-		b.create(podOf(plain("app")))
-		require.Equal(b, v1.PodPending, b.lastNotification().pod.Status.Phase)
-		b.deletePod(podOf(plain("app")), 30)
-		synctest.Wait()
-		require.Equal(b, v1.PodFailed, b.lastNotification().pod.Status.Phase)
-		require.Error(b, b.DeletePod(b.Context(), podOf(plain("app"))), "the pod is forgotten")
-		close(answer)
-		wait(second)
-		require.Empty(b, names())
-	}, func(o *virtualkubelet.Options) {
-		o.Admit = func(*v1.Pod) shutdown.Admission {
-			<-answer
-			return shutdown.Admission{Admit: true}
-		}
-	})
-}
-
 // runtimeKinds returns the options for each kind of runtime.
 func runtimeKinds() map[string]func(*virtualkubelet.Options) {
 	return map[string]func(*virtualkubelet.Options){

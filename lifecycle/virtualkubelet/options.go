@@ -60,7 +60,8 @@ type Options struct {
 	// Admit is called once for each new pod, such as Manager.Admit, after the pod is in [Provider.Pods]
 	// and before any of its containers starts. A refused pod never starts; its final status is Failed,
 	// with the answer's reason and, as the kubelet writes it, the message "Pod was rejected: " plus the
-	// answer's message. Nil admits every pod.
+	// answer's message. A pod that is deleted while Admit is in progress ends when Admit has returned. Nil
+	// admits every pod.
 	Admit func(pod *v1.Pod) shutdown.Admission
 
 	newTerminator func(lifecycle.TerminatorOptions) (terminator, error) // nil: lifecycle.NewTerminator

@@ -19,10 +19,13 @@ func (r *record) startPod(earlier []*record, wasBegun bool) {
 	if r.agent.poller.awaitFirstList(r.ctx) != nil {
 		return
 	}
-	if !wasBegun && !r.isKnownToRuntime() && !r.admit() {
-		return
+	var err error
+	if !wasBegun && !r.isKnownToRuntime() {
+		err = r.admit()
 	}
-	err := r.startAll(earlier)
+	if err == nil {
+		err = r.startAll(earlier)
+	}
 	r.mu.Lock()
 	r.ending.startInProgress = false
 	hasFailedOrCompleted := err != nil || !r.workload.hasWork()
