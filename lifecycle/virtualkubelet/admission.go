@@ -13,16 +13,20 @@ import (
 var errRefused = errors.New("the pod was refused")
 
 // admit asks Options.Admit whether the pod may start. If not, it keeps the answer for the final status and returns
-// errRefused. It does not ask for a pod whose termination has begun, because startAll starts nothing of it.
+// errRefused. It does not ask for a pod whose termination has begun, of which nothing is started, or for one that a
+// previous agent has admitted.
 //
 // The pod is already in the podTable: a shutdown that begins after Admit has answered lists the pod there and stops it.
-func (r *record) admit() error {
-	if r.agent.opts.Admit == nil || r.isTerminating() {
+func (m *managedPod) admit() error {
+	m.mu.Lock()
+	isUnneeded := m.ending.terminating || m.workload.wasStarted()
+	m.mu.Unlock()
+	if m.provider.opts.Admit == nil || isUnneeded {
 		return nil
 	}
-	pod := r.podWithStatus()
+	pod := m.podWithStatus()
 	var answer shutdown.Admission
-	if err := r.callSafely("Admit", func() { answer = r.agent.opts.Admit(pod) }); err != nil {
+	if err := m.callSafely(m.ctx, "Admit", func() { answer = m.provider.opts.Admit(pod) }); err != nil {
 		answer = shutdown.Admission{Reason: reasonUnexpectedAdmission, Message: err.Error()}
 	}
 	if answer.Admit {
@@ -30,14 +34,14 @@ func (r *record) admit() error {
 	}
 	if answer.Reason == "" && answer.Message == "" {
 		answer.Reason, answer.Message = reasonUnexpectedAdmission, "Options.Admit has refused the pod without a reason"
-		klog.FromContext(r.ctx).Info(answer.Message, "pod", r.name)
+		klog.FromContext(m.ctx).Info(answer.Message, "pod", m.name)
 	}
-	if events := r.agent.opts.Terminator.Events; events != nil {
-		_ = r.callSafely("Events", func() { events.Event(pod, v1.EventTypeWarning, answer.Reason, answer.Message) }) // a panic was logged
+	if events := m.provider.opts.Terminator.Events; events != nil {
+		_ = m.callSafely(m.ctx, "Events", func() { events.Event(pod, v1.EventTypeWarning, answer.Reason, answer.Message) }) // a panic was logged
 	}
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.ending.refusal = &answer
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.ending.refusal = &answer
 	return errRefused
 }
 

@@ -52,36 +52,39 @@ func (p *Provider) Adopt(ctx context.Context, adopted Adopted) error {
 	if err := checkNames(adopted.Pod); err != nil {
 		return newRefusedError(adopted.Pod, err)
 	}
-	known := p.agent.pods.find(adopted.Pod)
-	switch a := p.agent; {
-	case a.isClosed():
+	known := p.pods.find(adopted.Pod)
+	switch {
+	case p.isClosed():
 		return newRefusedError(adopted.Pod, lifecycle.ErrClosed)
-	case a.opts.Pods != nil:
+	case p.opts.Pods != nil:
 		return newRefusedError(adopted.Pod, errAdopts)
 	case known != nil:
 		return known.checkSameName(adopted.Pod)
 	}
-	listed, err := p.agent.listForAdoption(ctx, adopted.Pod)
+	added := p.newContainerPod(ctx, adopted.Pod)
+	var listed []lifecycle.Container
+	err := added.callWithin(ctx, "Running", callTimeout, func(ctx context.Context) (err error) {
+		listed, err = p.opts.Runtime.Running(ctx, adopted.Pod.DeepCopy())
+		return errors.Join(err, checkIDs("Running", listed))
+	})
 	if err != nil {
-		return fmt.Errorf("failed to adopt pod %s: %w", nameOf(adopted.Pod), err)
+		added.cancel()
+		return fmt.Errorf("failed to adopt pod %s: %w", added.name, err)
 	}
-	added := newRecord(ctx, p.agent, adopted.Pod)
 	added.desired.adopted = !adopted.Alive // if so, its deletion may be older than this process
-	startedCount := added.containers.adopt(adopted.Pod, listed)
-	mustStartMore := startedCount < len(added.containers.all)
+	startedCount := added.adopt(adopted.Pod, listed)
+	mustStartMore := startedCount < len(added.all)
 	added.ending.startInProgress = mustStartMore
-	if known, _ := p.agent.pods.add(added); known != nil { // another call has added the pod since find
+	if known, _ := p.pods.add(added.managedPod); known != nil { // another call has added the pod since find
 		added.cancel()
 		return nil
 	}
-	added.wake()
-	p.agent.spawn(added.name, added.sendStatuses)
-	p.agent.spawn(added.name, added.watchContainers)
-	for _, c := range added.containers.all[:startedCount] {
+	added.run()
+	for _, c := range added.all[:startedCount] {
 		added.resume(c)
 	}
 	if mustStartMore {
-		p.agent.spawn(added.name, func() { added.startPod(nil, startedCount > 0) })
+		p.spawn(added.name, func() { added.startPod(nil) })
 	}
 	if added.hasCompleted() {
 		added.terminateRemaining()
@@ -89,56 +92,33 @@ func (p *Provider) Adopt(ctx context.Context, adopted Adopted) error {
 	return nil
 }
 
-// listForAdoption calls Running once for a pod that Adopt has not added yet. A list with an invalid ID, or with
-// one ID for two containers, is an error: the pod would be adopted with the wrong containers.
-func (a *agent) listForAdoption(ctx context.Context, pod *v1.Pod) (listed []lifecycle.Container, err error) {
-	err = a.callWithin(ctx, "Running", nameOf(pod), callTimeout, nil, func(ctx context.Context) (err error) {
-		listed, err = a.opts.Runtime.Running(ctx, pod.DeepCopy())
-		return err
-	})
-	if err != nil {
-		return nil, err
-	}
-	for i, c := range listed {
-		if err := checkID("Running", c.Name, c.ID); err != nil {
-			return nil, err
-		}
-		for _, other := range listed[:i] {
-			if other.ID == c.ID && other.Name != c.Name {
-				return nil, fmt.Errorf("Running has returned the ID %q of containers %q and %q", c.ID, other.Name, c.Name)
-			}
-		}
-	}
-	return listed, nil
-}
-
 // resume continues where the previous agent stopped: it restarts a container that has ended and may restart, watches
 // one that runs, and calls ContainerEnded for one that has ended for good. Before a restart it calls ContainerEnded for
 // the old run. If the provider is closed before ContainerEnded succeeds, resume does nothing more: the next agent
 // calls ContainerEnded again.
-func (r *record) resume(c *container) {
-	r.mu.Lock()
+func (p *containerPod) resume(c *container) {
+	p.mu.Lock()
 	id, isRunning, isRestarting := c.id, c.isRunning(), c.restarting
-	r.mu.Unlock()
+	p.mu.Unlock()
 	switch {
 	case isRestarting:
-		r.agent.spawn(r.name, func() {
-			if r.reportEnd(c, id) {
-				_ = r.restart(c) // an error shows in the container's state
-				r.endIfDone()
+		p.provider.spawn(p.name, func() {
+			if p.reportEnd(c, id) {
+				_ = p.restart(c) // an error shows in the container's state
+				p.endIfDone()
 			}
 		})
 	case isRunning:
-		r.watchExit(id)
+		p.watchExit(id)
 	case id != "": // ended for good
-		r.agent.spawn(r.name, func() {
-			if !r.reportEnd(c, id) { // the provider was closed
+		p.provider.spawn(p.name, func() {
+			if !p.reportEnd(c, id) { // the provider was closed
 				return
 			}
-			r.mu.Lock()
-			r.containers.unreported-- // the pod's end no longer waits for this container's ContainerEnded
-			r.mu.Unlock()
-			r.endIfDone()
+			p.mu.Lock()
+			c.endNoticed = false // the pod's end no longer waits for this container's ContainerEnded
+			p.mu.Unlock()
+			p.endIfDone()
 		})
 	}
 }

@@ -3,6 +3,7 @@ package virtualkubelet
 import (
 	"context"
 	"fmt"
+	"sync"
 	"time"
 
 	"github.com/virtual-kubelet/virtual-kubelet/errdefs"
@@ -12,110 +13,98 @@ import (
 	"github.com/kubegrace/kubegrace/internal/call"
 )
 
-// watchCall makes a hanging call of the embedder's code visible: 5 s after the limit the call is logged, and the
-// error of Close names it. The caller must call returned when the call has returned. pod is empty for a call
-// about all pods.
-func (a *agent) watchCall(ctx context.Context, what string, pod types.NamespacedName, limit time.Duration) (returned func()) {
-	leave := a.calls.Enter(func() string {
-		if pod.Name == "" {
+// caller calls the embedder's code for one pod, or for all pods. It logs calls that hang, panic or fail. A failure that
+// lasts is logged once, not at each attempt.
+type caller struct {
+	name  types.NamespacedName // of the pod; empty: the calls are about all pods
+	calls *call.Group          // Provider.calls
+
+	failuresMutex sync.Mutex
+	failures      map[string]failure // by the name of the call
+}
+
+// failure is what is known of a call that has failed since its last success.
+type failure struct {
+	err   error // of the last attempt
+	count int
+}
+
+// watchCall makes a hanging call visible: 5 s after the limit the call is logged, and the error of Close names it. The
+// user of caller must call returned when the call has returned.
+func (c *caller) watchCall(ctx context.Context, what string, limit time.Duration) (returned func()) {
+	leave := c.calls.Enter(func() string {
+		if c.name.Name == "" {
 			return "a call of " + what
 		}
-		return what + " of " + pod.String()
+		return what + " of " + c.name.String()
 	})
-	stop := call.Watch(ctx, what, limit, "pod", pod)
+	stop := call.Watch(ctx, what, limit, "pod", c.name)
 	return func() {
 		stop()
 		leave()
 	}
 }
 
-// callGuarded calls f, which is code of the embedder, and watches the call with watchCall. A panic of f is logged and
-// becomes the error, so that it does not end the process. previousErr is the error of the previous call of this kind;
-// nil: it succeeded, or there was none. If that was the same panic, it is not logged again.
-func (a *agent) callGuarded(ctx context.Context, what string, pod types.NamespacedName, limit time.Duration, previousErr error, f func() error) (err error) {
-	defer a.watchCall(ctx, what, pod, limit)()
-	about := func() []any { return []any{"pod", pod} }
-	call.GuardAbout(ctx, what, previousErr, about, f, func(failed error) { err = failed })
+// callGuarded calls f, watches the call with watchCall, and logs its result. A panic becomes the error, so that it does
+// not end the process.
+func (c *caller) callGuarded(ctx context.Context, what string, limit time.Duration, f func() error) (err error) {
+	defer c.watchCall(ctx, what, limit)()
+	about := func() []any { return []any{"pod", c.name} }
+	call.GuardAbout(ctx, what, c.lastError(what), about, f, func(failed error) { err = failed })
+	c.logResult(ctx, what, err)
 	return err
 }
 
 // callWithin calls f as callGuarded does, with a context that ends at the limit. If f fails after the limit, the error
 // says that f has not returned in time, unless it is an ErrInvalidInput, which does not come from the timeout.
-func (a *agent) callWithin(ctx context.Context, what string, pod types.NamespacedName, limit time.Duration, previousErr error, f func(context.Context) error) error {
-	bounded, cancel := context.WithTimeout(ctx, limit)
-	defer cancel()
-	err := a.callGuarded(bounded, what, pod, limit, previousErr, func() error { return f(bounded) })
-	hasTimedOut := bounded.Err() != nil && ctx.Err() == nil
-	if err != nil && hasTimedOut && !errdefs.IsInvalidInput(err) {
-		err = fmt.Errorf("%s has not returned within %v: %w", what, limit, err)
-	}
-	return err
+func (c *caller) callWithin(ctx context.Context, what string, limit time.Duration, f func(context.Context) error) error {
+	return c.callGuarded(ctx, what, limit, func() error {
+		bounded, cancel := context.WithTimeout(ctx, limit)
+		defer cancel()
+		err := f(bounded)
+		hasTimedOut := bounded.Err() != nil && ctx.Err() == nil
+		if err != nil && hasTimedOut && !errdefs.IsInvalidInput(err) {
+			err = fmt.Errorf("%s has not returned within %v: %w", what, limit, err)
+		}
+		return err
+	})
 }
 
-// callGuarded calls f as [agent.callGuarded] does, for a call about this pod.
-func (r *record) callGuarded(ctx context.Context, what string, limit time.Duration, f func() error) error {
-	err := r.agent.callGuarded(ctx, what, r.name, limit, r.lastError(what), f)
-	r.setLastError(what, err)
-	return err
-}
-
-// callWithin calls f as [agent.callWithin] does, for a call about this pod.
-func (r *record) callWithin(ctx context.Context, what string, limit time.Duration, f func(context.Context) error) error {
-	err := r.agent.callWithin(ctx, what, r.name, limit, r.lastError(what), f)
-	r.setLastError(what, err)
-	return err
-}
-
-// callSafely calls f, which is code of the embedder, returns no error, and must not block. If f panics, the panic is
-// logged and returned as an error. The result is nil if f has returned.
-func (r *record) callSafely(what string, f func()) error {
-	return r.callGuarded(r.ctx, what, 0, func() error {
+// callSafely calls f, which returns no error and must not block. The result is an error if f panics.
+func (c *caller) callSafely(ctx context.Context, what string, f func()) error {
+	return c.callGuarded(ctx, what, 0, func() error {
 		f()
 		return nil
 	})
 }
 
-// lastError returns the error of the last call of this kind about this pod; nil if that call succeeded or there was
-// none.
-func (r *record) lastError(what string) error {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.lastErrors[what]
+// lastError returns the error of the last call with this name; nil if that call succeeded or there was none.
+func (c *caller) lastError(what string) error {
+	c.failuresMutex.Lock()
+	defer c.failuresMutex.Unlock()
+	return c.failures[what].err
 }
 
-// setLastError remembers err as the result of a call, so that the next call can tell whether it fails for the first
-// time.
-func (r *record) setLastError(what string, err error) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.lastErrors[what] == nil && err == nil { // most calls never fail and need no map
-		return
-	}
-	if r.lastErrors == nil {
-		r.lastErrors = map[string]error{}
-	}
-	r.lastErrors[what] = err
-}
-
-// failures counts the failures of a repeated call since its last success, so that a lasting failure is logged
-// once instead of at each attempt.
-type failures struct {
-	text  string // the error of the last failure
-	count int
-}
-
-// log takes the result of one attempt. It logs an error that differs from the previous one, with the message
-// failed, and the first success after failures, with the message recovered.
-func (f *failures) log(ctx context.Context, err error, failed, recovered string, about ...any) {
-	logger := klog.FromContext(ctx).WithValues(about...)
-	switch {
-	case err != nil:
-		if f.count++; f.text != err.Error() && ctx.Err() == nil {
-			logger.Error(err, failed)
+// logResult logs an error that differs from the one of the previous call with this name, and the first success after
+// failures. It does not log a failure after the end of ctx.
+func (c *caller) logResult(ctx context.Context, what string, err error) {
+	c.failuresMutex.Lock()
+	previous := c.failures[what]
+	if err == nil {
+		delete(c.failures, what)
+	} else {
+		if c.failures == nil { // most calls never fail and need no map
+			c.failures = map[string]failure{}
 		}
-		f.text = err.Error()
-	case f.count > 0:
-		logger.Info(recovered, "failures", f.count)
-		*f = failures{}
+		c.failures[what] = failure{err, previous.count + 1}
+	}
+	c.failuresMutex.Unlock()
+	isNews := err != nil && (previous.err == nil || previous.err.Error() != err.Error())
+	logger := klog.FromContext(ctx).WithValues("pod", c.name, "call", what)
+	switch {
+	case isNews && ctx.Err() == nil:
+		logger.Error(err, "A call has failed")
+	case err == nil && previous.err != nil:
+		logger.Info("A call has succeeded after earlier failures", "failures", previous.count)
 	}
 }

@@ -8,21 +8,20 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// container is one container of a pod. The record's mutex guards the fields that change.
+// container is one container of a pod. The managedPod's mutex guards the fields that change.
 type container struct {
-	spec          *v1.Container
-	isInit        bool
-	id            string
-	state         v1.ContainerState            // empty: not started
-	startFailures failures                     // only the goroutine that starts the container uses this field
-	endNoticed    bool                         // this run is known to have ended; state shows that only after ContainerEnded has returned
-	exited        chan struct{}                // closed once the container has ended and will not restart
-	reported      *v1.ContainerStatus          // the status from the PodRuntime's last list; nil: it has none
-	lastEnd       *v1.ContainerStateTerminated // the end of the previous run; nil: none
-	restartCount  int32
-	restarting    bool // waiting for a restart
-	restartAt     time.Time
-	pause         time.Duration // back-off of the next restart
+	spec         *v1.Container
+	isInit       bool
+	id           string
+	state        v1.ContainerState            // empty: not started
+	endNoticed   bool                         // the run is known to have ended, but ContainerEnded has not succeeded for it yet
+	exited       chan struct{}                // closed once the container has ended and will not restart
+	reported     *v1.ContainerStatus          // the status from the PodRuntime's last list; nil: it has none
+	lastEnd      *v1.ContainerStateTerminated // the end of the previous run; nil: none
+	restartCount int32
+	restarting   bool // waiting for a restart
+	restartAt    time.Time
+	pause        time.Duration // back-off of the next restart
 }
 
 // isSidecar reports whether c is a restartable init container (KEP-753).
@@ -34,6 +33,12 @@ func (c *container) isSidecar() bool {
 func (c *container) isPlainInit() bool { return c.isInit && !c.isSidecar() }
 
 func (c *container) isRunning() bool { return c.state.Running != nil }
+
+// wasStarted reports whether this agent or a previous one has tried to start c.
+func (c *container) wasStarted() bool { return c.state != v1.ContainerState{} }
+
+// startCall names the call of StartContainer for c.
+func (c *container) startCall() string { return "StartContainer of container " + c.spec.Name }
 
 // markRunning begins a new run of c, whose end has not been noticed yet.
 func (c *container) markRunning(id string, startedAt metav1.Time) {
@@ -47,7 +52,8 @@ func (c *container) markTerminated(end v1.ContainerStateTerminated) {
 	if c.state.Terminated != nil {
 		return
 	}
-	c.state, c.restarting = v1.ContainerState{Terminated: c.endedWith(end)}, false
+	c.state = v1.ContainerState{Terminated: c.endedWith(end)}
+	c.endNoticed, c.restarting = false, false
 	close(c.exited)
 }
 

@@ -9,13 +9,12 @@ import (
 	"github.com/kubegrace/kubegrace/lifecycle"
 )
 
-// containers holds a pod's containers in the order of its spec, init containers first. The record's
+// containers holds a pod's containers in the order of its spec, init containers first. The managedPod's
 // mutex guards it.
 type containers struct {
 	all        []*container
 	ready      bool // all regular containers and sidecars are ready
 	readySince metav1.Time
-	unreported int // the number of containers that had ended before they were adopted, and for which ContainerEnded has not succeeded yet
 }
 
 // newContainers returns the containers of a spec. It keeps pointers into the spec, which must not change.
@@ -42,10 +41,13 @@ func (cs *containers) refreshReady() {
 	}
 }
 
+// wasStarted reports whether a container was started, by this agent or a previous one.
+func (cs *containers) wasStarted() bool { return slices.ContainsFunc(cs.all, (*container).wasStarted) }
+
 // mayRun reports whether the pod's final status must still wait: a container runs, will restart, or has ended
 // and ContainerEnded has not succeeded for it.
 func (cs *containers) mayRun() bool {
-	return cs.unreported > 0 || slices.ContainsFunc(cs.all, func(c *container) bool { return c.isRunning() || c.restarting })
+	return slices.ContainsFunc(cs.all, func(c *container) bool { return c.isRunning() || c.restarting || c.endNoticed })
 }
 
 // hasWork reports whether a regular container runs or will restart. Init containers and sidecars do not keep a
@@ -60,7 +62,6 @@ func (cs *containers) terminateUnknown() {
 	for _, c := range cs.all {
 		c.markTerminated(unknownEnd())
 	}
-	cs.ready, cs.readySince = false, metav1.Now()
 }
 
 // adopt sets the state of each container of a pod that a previous agent has left. Listed containers are running.
@@ -99,11 +100,8 @@ func (cs *containers) adopt(pod *v1.Pod, listed []lifecycle.Container) (startedC
 		default: // a plain init container that runs or restarts must succeed first
 			mayRestart = mayRestart && c.isSidecar()
 		}
-		if c.state.Terminated != nil && c.id != "" { // resume calls ContainerEnded for it
-			cs.unreported++
-		}
+		c.endNoticed = c.state.Terminated != nil && c.id != "" // resume calls ContainerEnded for it
 	}
-	cs.refreshReady()
 	return startedCount
 }
 
@@ -128,5 +126,4 @@ func (cs *containers) setFromStatus(status *v1.PodStatus) {
 			c.state = *c.reported.State.DeepCopy()
 		}
 	}
-	cs.refreshReady()
 }

@@ -17,7 +17,7 @@ import (
 // virtual-kubelet notices the new one.
 const terminatingAnnotation = "virtualkubelet.kubegrace.dev/terminating"
 
-// desired has what virtual-kubelet has requested for a pod. The record's mutex guards it.
+// desired has what virtual-kubelet has requested for a pod. The managedPod's mutex guards it.
 type desired struct {
 	pod          *v1.Pod           // from the last call; it is replaced, never modified
 	adopted      bool              // the pod is from a previous agent, and its deletion may predate this process
@@ -25,12 +25,6 @@ type desired struct {
 	deleted      bool              // the provider forgets the pod once virtual-kubelet has the final status
 	annotations  map[string]string // set by the embedder's callbacks; nil: none
 	superseded   bool              // a newer pod has the name: virtual-kubelet gets no more statuses of this one
-}
-
-// update replaces the pod with one that is not deleted. A later deletion then has its full grace period.
-func (d *desired) update(pod *v1.Pod) {
-	d.replace(pod)
-	d.adopted = false
 }
 
 // replace replaces the pod but keeps its UID if the new one has none.
@@ -66,10 +60,6 @@ func (d *desired) copy() *v1.Pod {
 	return pod
 }
 
-// supersede marks a pod whose name a newer pod has taken. virtual-kubelet then knows only the newer one and cannot
-// delete this one: the provider forgets it once it has ended.
-func (d *desired) supersede() { d.superseded, d.deleted = true, true }
-
 // markDeleted records a call of DeletePod with this pod, whose termination may already be in progress. It returns the
 // grace period in seconds that replaces the pod's own; nil: the pod's own. There are three cases:
 //
@@ -101,42 +91,38 @@ func (d *desired) forcedGrace() *int64 {
 	return nil
 }
 
-// update replaces the pod's metadata and spec, and reports whether its termination has begun. If a PodRuntime
-// has listed the pod without a spec, this is the first spec, and its containers get their states from the list.
-func (r *record) update(pod *v1.Pod) (isTerminating bool) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.desired.update(pod)
-	hadSpec := r.whole == nil || len(r.containers.all) > 0
-	if hadSpec || r.ending.terminating {
-		return r.ending.terminating
+// update replaces the pod's metadata and spec, and reports whether its termination has begun. The pod is not deleted: a
+// later deletion has its full grace period.
+func (m *managedPod) update(pod *v1.Pod) (isTerminating bool) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.desired.replace(pod)
+	m.desired.adopted = false
+	if !m.ending.terminating {
+		m.workload.setSpec(&m.desired.pod.Spec)
 	}
-	r.containers = newContainers(&r.desired.pod.Spec)
-	if r.whole.status != nil {
-		r.containers.setFromStatus(r.whole.status)
-	}
-	r.wake()
-	return false
+	return m.ending.terminating
 }
 
-// supersede records that a newer pod has the name, so that virtual-kubelet gets no more statuses of this one. It
-// returns the grace period in seconds that replaces the pod's own; nil: the pod's own.
-func (r *record) supersede() (override *int64) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.desired.supersede()
-	r.wake()
-	return r.desired.forcedGrace()
+// supersede records that a newer pod has the name. virtual-kubelet then knows only the newer one: it gets no more
+// statuses of this one and cannot delete it, so the provider forgets it once it has ended. supersede returns the grace
+// period in seconds that replaces the pod's own; nil: the pod's own.
+func (m *managedPod) supersede() (override *int64) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.desired.superseded, m.desired.deleted = true, true
+	m.wake()
+	return m.desired.forcedGrace()
 }
 
 // markDeleted records a call of DeletePod. It returns the grace period in seconds that replaces the pod's own;
 // nil: the pod's own. A pod whose final status was sent is now forgotten.
-func (r *record) markDeleted(pod *v1.Pod) (override *int64) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	override = r.desired.markDeleted(pod, r.ending.terminating)
-	if r.ending.finalSent {
-		r.wake() // its goroutine forgets the pod
+func (m *managedPod) markDeleted(pod *v1.Pod) (override *int64) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	override = m.desired.markDeleted(pod, m.ending.terminating)
+	if m.ending.finalSent {
+		m.wake() // its goroutine forgets the pod
 	}
 	return override
 }

@@ -13,7 +13,7 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown"
 )
 
-// ending is the progress of a pod's end. The record's mutex guards it.
+// ending is the progress of a pod's end. The managedPod's mutex guards it.
 type ending struct {
 	startInProgress bool                // startPod has not ended: it may start more containers
 	terminating     bool                // the termination has begun
@@ -24,34 +24,34 @@ type ending struct {
 	finalSent       bool                // virtual-kubelet has the final status
 	kills           int                 // the number of KillPod calls in progress
 	forgotten       bool                // the provider no longer knows the pod
-
-	// A pod has one termination at a time, which all calls join.
-	termination     *lifecycle.Termination // the newest; nil: none. Written with both endMutex and the mutex held
-	previousFailure error                  // why the termination before the newest could not stop all containers; nil: it stopped them, or there was none
+	previousFailure error               // why the termination before the newest could not stop all containers; nil: it stopped them, or there was none
 }
 
 // terminate begins or joins the pod's termination and returns it at once. If an earlier termination has ended but
-// could not stop all containers, a new one begins. pod must not change afterwards. override replaces the pod's own
-// grace period, in seconds; nil: the pod's own.
-func (r *record) terminate(ctx context.Context, pod *v1.Pod, override *int64) (*lifecycle.Termination, error) {
-	select {
-	case r.endMutex <- struct{}{}: // locks: one call at a time, and none while the pod is being forgotten
-		defer func() { <-r.endMutex }()
-	case <-ctx.Done():
-		return nil, fmt.Errorf("failed to terminate pod %s: %w", r.name, context.Cause(ctx))
+// could not stop all containers, a new one begins. From now on nothing is started or restarted. pod must not change
+// afterwards. override replaces the pod's own grace period, in seconds; nil: the pod's own. It fails if the pod was
+// forgotten or the provider is closed.
+func (m *managedPod) terminate(ctx context.Context, pod *v1.Pod, override *int64) (*lifecycle.Termination, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	switch {
+	case m.ending.forgotten:
+		return nil, newNotFoundError(m.name.Namespace, m.name.Name)
+	case m.provider.isClosed():
+		return nil, fmt.Errorf("failed to terminate pod %s: %w", m.name, lifecycle.ErrClosed)
 	}
-	if err := r.markTerminating(); err != nil {
-		return nil, err
-	}
-	t := r.agent.terminator.Terminate(ctx, pod, lifecycle.Request{GracePeriodSeconds: r.ending.cappedGrace(override)})
-	if t != r.ending.termination { // it is new; Terminate returns the earlier one while that is in progress
-		r.mu.Lock()
-		_, r.ending.previousFailure = r.ending.outcome() // termination is still the previous one
-		r.ending.termination = t
-		r.mu.Unlock()
-		r.agent.spawn(r.name, func() {
+	m.ending.terminating = true
+	m.deactivate(lifecycle.ErrTerminating) // before any container is stopped
+	previous, _ := m.provider.terminator.Termination(pod)
+	t := m.provider.terminator.Terminate(ctx, pod, lifecycle.Request{GracePeriodSeconds: m.cappedGrace(override)})
+	if t != previous { // it is new; Terminate returns the previous one while that is in progress
+		m.ending.previousFailure = nil
+		if previous != nil {
+			m.ending.previousFailure = previous.Result().Err()
+		}
+		m.provider.spawn(m.name, func() {
 			<-t.Done() // Close ends it too
-			r.finalizeIfEnded()
+			m.finalizeIfEnded()
 		})
 	}
 	return t, nil
@@ -59,39 +59,35 @@ func (r *record) terminate(ctx context.Context, pod *v1.Pod, override *int64) (*
 
 // cappedGrace returns the grace period in seconds to request, or nil for the pod's own. A pod's deadline only moves
 // earlier: if a termination has ended and containers still run, the next one gets only the time until the old
-// deadline, at least 1 s. The caller holds endMutex.
-func (e *ending) cappedGrace(override *int64) *int64 {
-	if isOver, _ := e.outcome(); !isOver {
+// deadline, at least 1 s. The caller holds the mutex.
+func (m *managedPod) cappedGrace(override *int64) *int64 {
+	ended := m.endedTermination()
+	if ended == nil {
 		return override
 	}
-	remaining := max(int64(time.Until(e.termination.Deadline())/time.Second), graceperiod.MinimumPodSeconds)
+	remaining := max(int64(time.Until(ended.Deadline())/time.Second), graceperiod.MinimumPodSeconds)
 	if override != nil {
 		remaining = min(remaining, *override)
 	}
 	return &remaining
 }
 
-// markTerminating marks the pod as terminating, before any container is stopped, so that nothing is started or
-// restarted from now on. It fails if the pod was forgotten or the provider is closed.
-func (r *record) markTerminating() error {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	switch {
-	case r.ending.forgotten:
-		return newNotFoundError(r.name.Namespace, r.name.Name)
-	case r.agent.isClosed():
-		return fmt.Errorf("failed to terminate pod %s: %w", r.name, lifecycle.ErrClosed)
+// endedTermination returns the pod's newest termination if it has ended, else nil. Its result has an error if it could
+// not stop containers, which may still run: the next DeletePod, KillPod or endIfDone then stops them again. The caller
+// holds the mutex.
+func (m *managedPod) endedTermination() *lifecycle.Termination {
+	newest, _ := m.provider.terminator.Termination(m.desired.pod)
+	if newest == nil || !isClosed(newest.Done()) {
+		return nil
 	}
-	r.ending.terminating = true
-	r.deactivate(lifecycle.ErrTerminating)
-	return nil
+	return newest
 }
 
 // end begins or joins the termination of the pod as it is now, and returns at once. override replaces the pod's own grace
 // period, in seconds; nil: the pod's own. If the provider has forgotten the pod, which it does only after the pod's end,
 // end does nothing and returns nil.
-func (r *record) end(ctx context.Context, override *int64) error {
-	if _, err := r.terminate(ctx, r.podWithStatus(), override); !errdefs.IsNotFound(err) {
+func (m *managedPod) end(ctx context.Context, override *int64) error {
+	if _, err := m.terminate(ctx, m.podWithStatus(), override); !errdefs.IsNotFound(err) {
 		return err
 	}
 	return nil
@@ -99,99 +95,76 @@ func (r *record) end(ctx context.Context, override *int64) error {
 
 // terminateRemaining stops what still runs of a pod that has ended on its own or was refused, such as sidecars. The
 // pod needs a termination even if nothing runs, because the final status follows the end of one.
-func (r *record) terminateRemaining() {
-	_ = r.end(r.ctx, nil) // fails only after Close, which leaves pods running
-}
-
-// outcome reports whether the newest termination has ended; false if there is none. stuck is its error if it could
-// not stop containers, which may still run: the next DeletePod, KillPod or endIfDone then stops them again. The
-// caller holds endMutex or the mutex.
-func (e *ending) outcome() (isOver bool, stuck error) {
-	if e.termination == nil || !isClosed(e.termination.Done()) {
-		return false, nil
-	}
-	return true, e.termination.Result().Err()
+func (m *managedPod) terminateRemaining() {
+	_ = m.end(m.ctx, nil) // fails only after Close, which leaves pods running
 }
 
 // finalizeIfEnded computes the final status once the termination, the start and all containers have ended, and
 // makes sendStatuses send it. Call it after each of these ends; before the last one it does nothing.
-func (r *record) finalizeIfEnded() {
-	if !r.tryStartFinalizing() {
+func (m *managedPod) finalizeIfEnded() {
+	if !m.tryStartFinalizing() {
 		return
 	}
-	pod := r.podWithStatus()
-	r.mu.Lock()
-	setStatus, refusal := r.ending.setStatus, r.ending.refusal
-	r.mu.Unlock() // setStatus is the caller's code
+	pod := m.podWithStatus()
+	m.mu.Lock()
+	setStatus, refusal := m.ending.setStatus, m.ending.refusal
+	m.mu.Unlock() // setStatus is the caller's code
 	switch {
 	case refusal != nil:
 		writeRefusal(&pod.Status, *refusal)
 	case setStatus != nil:
 		setStatus(&pod.Status)
 	}
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.ending.final = &pod.Status
-	close(r.ended)
-	if r.whole == nil { // the name of a whole pod is free only after PodRuntime.Delete
-		r.freeName()
-	}
-	r.wake()
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.ending.final = &pod.Status
+	close(m.ended)
+	m.wake()
 }
 
 // tryStartFinalizing reports whether the caller must compute the final status. started is true once: for the first call
 // after a termination has stopped all containers, no start is in progress, and nothing of the pod may run or restart
 // (workload.mayRun). From then on the containers' states no longer change: a container whose end is not known has ended
 // with an unknown exit code.
-func (r *record) tryStartFinalizing() (started bool) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	isOver, stuck := r.ending.outcome()
-	hasEnded := isOver && stuck == nil && !r.ending.startInProgress && !r.workload.mayRun()
-	if r.ending.finalizing || !hasEnded {
+func (m *managedPod) tryStartFinalizing() (started bool) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	ended := m.endedTermination()
+	hasEnded := ended != nil && ended.Result().Err() == nil && !m.ending.startInProgress && !m.workload.mayRun()
+	if m.ending.finalizing || !hasEnded {
 		return false
 	}
-	r.ending.finalizing = true
-	r.containers.terminateUnknown()
+	m.ending.finalizing = true
+	m.workload.terminateUnknown()
 	return true
-}
-
-// freeName lets a new pod with the same name start, which waits for nameFree. The caller holds the mutex.
-func (r *record) freeName() {
-	if !isClosed(r.nameFree) {
-		close(r.nameFree)
-	}
 }
 
 // stopError returns why the last termination that has ended could not stop the pod, for the result of DeletePod:
 // virtual-kubelet then calls DeletePod again, with increasing pauses. It returns nil if that termination has succeeded
 // or the pod has ended since.
-func (r *record) stopError() error {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	isOver, stuck := r.ending.outcome()
-	if !isOver { // the newest termination is in progress: the previous one counts
-		stuck = r.ending.previousFailure
+func (m *managedPod) stopError() error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	failure := m.ending.previousFailure // counts while the newest termination is in progress
+	if ended := m.endedTermination(); ended != nil {
+		failure = ended.Result().Err()
 	}
-	if stuck == nil || r.ending.finalizing {
+	if failure == nil || m.ending.finalizing {
 		return nil
 	}
-	return fmt.Errorf("failed to stop pod %s: %w", r.name, stuck)
+	return fmt.Errorf("failed to stop pod %s: %w", m.name, failure)
 }
 
 // tryForget removes the pod from the provider, unless a KillPod is in progress, which needs the final status.
-func (r *record) tryForget() (forgotten bool) {
-	r.endMutex <- struct{}{} // locks, so that no termination begins while the pod is being forgotten
-	defer func() { <-r.endMutex }()
-	r.mu.Lock()
-	r.ending.forgotten = r.ending.forgotten || r.ending.kills == 0
-	forgotten = r.ending.forgotten
-	pod := r.desired.pod
-	r.mu.Unlock()
-	if forgotten {
-		r.agent.pods.remove(r)
-		r.agent.terminator.Forget(pod)
-		r.cancel()
+func (m *managedPod) tryForget() (forgotten bool) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.ending.kills > 0 {
+		return false
 	}
-	return forgotten
+	m.ending.forgotten = true // so that no later call terminates the pod
+	m.provider.pods.remove(m)
+	m.provider.terminator.Forget(m.desired.pod)
+	m.cancel()
+	return true
 }

@@ -24,12 +24,12 @@ func (p *Provider) KillPod(ctx context.Context, pod *v1.Pod, req shutdown.KillRe
 	if err := p.check(pod); err != nil {
 		return shutdown.KillResult{}, err
 	}
-	p.agent.poller.start(ctx)
-	if err := p.agent.poller.awaitFirstList(ctx); err != nil {
+	p.poller.start(ctx)
+	if err := p.poller.awaitFirstList(ctx); err != nil {
 		return shutdown.KillResult{}, noRetry(err)
 	}
-	known := p.agent.pods.find(pod)
-	if known == nil && p.agent.opts.Pods != nil {
+	known := p.pods.find(pod)
+	if known == nil && p.opts.Pods != nil {
 		return shutdown.KillResult{Outcome: string(lifecycle.OutcomeNotFound)}, nil
 	}
 	if known == nil || !known.addKill(req.SetStatus) {
@@ -65,15 +65,15 @@ func (p *Provider) Pods(ctx context.Context) ([]*v1.Pod, error) {
 	if err := p.check(); err != nil {
 		return nil, err
 	}
-	p.agent.poller.start(ctx)
-	if !p.agent.poller.hasListed() {
+	p.poller.start(ctx)
+	if !p.poller.hasListed() {
 		return nil, errNotListed
 	}
-	records := p.agent.pods.all()
-	pods := make([]*v1.Pod, 0, len(records))
-	for _, r := range records {
-		if r.finalStatus() == nil {
-			pods = append(pods, r.podWithStatus())
+	known := p.pods.all()
+	pods := make([]*v1.Pod, 0, len(known))
+	for _, m := range known {
+		if m.finalStatus() == nil {
+			pods = append(pods, m.podWithStatus())
 		}
 	}
 	return pods, nil
@@ -81,33 +81,33 @@ func (p *Provider) Pods(ctx context.Context) ([]*v1.Pod, error) {
 
 // addKill registers a call of KillPod, so that the pod is not forgotten before the call has its result. setStatus,
 // if not nil, will modify the final status. The result is false if the pod was forgotten already.
-func (r *record) addKill(setStatus func(*v1.PodStatus)) (added bool) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.ending.forgotten {
+func (m *managedPod) addKill(setStatus func(*v1.PodStatus)) (added bool) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.ending.forgotten {
 		return false
 	}
-	r.ending.kills++
+	m.ending.kills++
 	if setStatus != nil {
-		r.ending.setStatus = setStatus
+		m.ending.setStatus = setStatus
 	}
 	return true
 }
 
 // removeKill records that a KillPod returns. After the last one the pod may be forgotten.
-func (r *record) removeKill() {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.ending.kills--
-	r.wake() // the pod may now be forgotten
+func (m *managedPod) removeKill() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.ending.kills--
+	m.wake() // the pod may now be forgotten
 }
 
 // awaitFinal waits for the final status. It may come a little later than the end of the termination, because a
 // StartContainer or ContainerEnded in progress must return first. awaitFinal returns nil if ctx ends before that.
-func (r *record) awaitFinal(ctx context.Context) *v1.PodStatus {
+func (m *managedPod) awaitFinal(ctx context.Context) *v1.PodStatus {
 	select {
-	case <-r.ended:
-		return r.finalStatus()
+	case <-m.ended:
+		return m.finalStatus()
 	case <-ctx.Done():
 		return nil
 	}

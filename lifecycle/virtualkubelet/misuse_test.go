@@ -274,14 +274,14 @@ func TestMisuse(t *testing.T) {
 			m.rt.startContainer = func(*v1.Pod, string) (string, error) { return "", nil }
 			m.createPod("a")
 			wait(time.Minute)
-			m.requireLogged(`Failed to start a container: StartContainer has returned no ID of container "a" pod=default/w containerName=a`)
+			m.requireLogged(`A call has failed: StartContainer has returned no ID of container "a" pod=default/w call=StartContainer of container a`)
 			require.Equal(m, "StartError", m.lastStatus().ContainerStatuses[0].LastTerminationState.Terminated.Reason)
 		},
 		"StartContainer panics": func(m *misuse) {
 			m.rt.startContainer = func(*v1.Pod, string) (string, error) { panic("no image") }
 			m.createPod("a")
 			wait(time.Minute)
-			m.requireLogged("Failed to start a container: ")
+			m.requireLogged("A call has failed: ")
 			require.Equal(m, "StartError", m.lastStatus().ContainerStatuses[0].LastTerminationState.Terminated.Reason)
 		},
 		"a start fails twice": func(m *misuse) {
@@ -295,8 +295,8 @@ func TestMisuse(t *testing.T) {
 			}
 			m.createPod("a")
 			wait(time.Minute)
-			m.requireLogged("Failed to start a container: no image")
-			m.requireLogged("Started a container after earlier failures pod=default/w containerName=a failures=2")
+			m.requireLogged("A call has failed: no image")
+			m.requireLogged("A call has succeeded after earlier failures pod=default/w call=StartContainer of container a failures=2")
 		},
 		"one ID for two containers": func(m *misuse) {
 			m.rt.startContainer = func(pod *v1.Pod, name string) (string, error) {
@@ -304,7 +304,7 @@ func TestMisuse(t *testing.T) {
 				return "1", nil
 			}
 			m.createPod("a", "b")
-			m.requireLogged(`Failed to start a container: StartContainer has returned the ID "1" of container `) // of a or b, whichever gets the ID later
+			m.requireLogged(`A call has failed: StartContainer has returned the ID "1" of container `) // of a or b, whichever gets the ID later
 		},
 		"StartContainer returns an ID that is not listed": func(m *misuse) {
 			m.rt.startContainer = func(pod *v1.Pod, name string) (string, error) {
@@ -338,7 +338,7 @@ func TestMisuse(t *testing.T) {
 			for _, text := range []string{"no bus", "no disk"} {
 				m.rt.setList(func(context.Context) ([]lifecycle.Container, error) { return nil, errors.New(text) })
 				wait(time.Minute)
-				m.requireLogged("Failed to list the containers of a pod, will try again: " + text + " pod=default/w")
+				m.requireLogged("A call has failed: " + text + " pod=default/w call=Running")
 			}
 			require.Equal(m, v1.PodRunning, m.lastStatus().Phase)
 		},
@@ -346,7 +346,7 @@ func TestMisuse(t *testing.T) {
 			m.createPod("a")
 			m.rt.setList(func(ctx context.Context) ([]lifecycle.Container, error) { <-ctx.Done(); return nil, ctx.Err() })
 			wait(2 * time.Minute)
-			m.requireLogged("Failed to list the containers of a pod, will try again: Running has not returned within 30s: context deadline exceeded pod=default/w")
+			m.requireLogged("A call has failed: Running has not returned within 30s: context deadline exceeded pod=default/w")
 		},
 		"Running panics": func(m *misuse) {
 			m.createPod("a")
@@ -355,7 +355,7 @@ func TestMisuse(t *testing.T) {
 			m.requireLogged("Recovered from a panic: Running panicked: boom")
 			m.rt.list.Store(nil)
 			wait(time.Minute)
-			m.requireLogged("Listed the containers of a pod after earlier failures pod=default/w failures=")
+			m.requireLogged("A call has succeeded after earlier failures pod=default/w call=Running failures=")
 		},
 		"the callback of NotifyPods hangs": func(m *misuse) {
 			m.makeProvider()
@@ -437,7 +437,7 @@ func TestMisuse(t *testing.T) {
 			m.createPod("a")
 			m.rt.Exit("w/a")
 			wait(time.Minute)
-			m.requireLogged("Failed to clean up after a container, will try again: busy pod=default/w containerID=w/a")
+			m.requireLogged("A call has failed: busy pod=default/w call=ContainerEnded of container a")
 		},
 		"Statuses hangs": func(m *misuse) {
 			m.options.Runtime, m.options.Pods = nil, m.pods

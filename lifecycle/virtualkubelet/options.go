@@ -91,22 +91,22 @@ func (o Options) validate() error {
 // terminatorOptions returns Options.Terminator with this package's runtime and defaults. The default of
 // StopTimeoutSlack is longer than that of package lifecycle, because polling notices an end late: by up to one
 // PollInterval with a PodRuntime, and by up to two with a Runtime that is no ExitWatcher.
-func (a *agent) terminatorOptions() lifecycle.TerminatorOptions {
-	opts := a.opts.Terminator
+func (p *Provider) terminatorOptions() lifecycle.TerminatorOptions {
+	opts := p.opts.Terminator
 	defaultSlack := lifecycle.DefaultStopTimeoutSlack
 	var runtime any
-	if a.opts.Pods != nil {
-		runtime = a.opts.Pods
-		opts.Pods = podStopper{a}
+	if p.opts.Pods != nil {
+		runtime = p.opts.Pods
+		opts.Pods = podStopper{p}
 		opts.GiveUpAfter = cmp.Or(opts.GiveUpAfter, podGiveUpAfter)
-		defaultSlack += a.opts.PollInterval
+		defaultSlack += p.opts.PollInterval
 	} else {
-		runtime = a.opts.Runtime
-		opts.Runtime = containerRuntime{a}
+		runtime = p.opts.Runtime
+		opts.Runtime = containerRuntime{p}
 		var isWatcher bool
-		opts.Exits, isWatcher = a.opts.Runtime.(lifecycle.ExitWatcher)
+		opts.Exits, isWatcher = p.opts.Runtime.(lifecycle.ExitWatcher)
 		if !isWatcher {
-			defaultSlack += 2 * a.opts.PollInterval
+			defaultSlack += 2 * p.opts.PollInterval
 		}
 	}
 	opts.StopTimeoutSlack = cmp.Or(opts.StopTimeoutSlack, defaultSlack)

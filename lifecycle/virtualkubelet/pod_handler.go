@@ -34,7 +34,7 @@ func (p *Provider) CreatePod(ctx context.Context, pod *v1.Pod) error {
 	if pod.DeletionTimestamp != nil {
 		return newRefusedError(pod, lifecycle.ErrTerminating)
 	}
-	if p.agent.isClosed() {
+	if p.isClosed() {
 		return newRefusedError(pod, lifecycle.ErrClosed)
 	}
 	if len(pod.Spec.Containers) == 0 {
@@ -43,11 +43,11 @@ func (p *Provider) CreatePod(ctx context.Context, pod *v1.Pod) error {
 	if err := checkNames(pod); err != nil {
 		return newRefusedError(pod, err)
 	}
-	p.agent.poller.start(ctx)
-	added := newRecord(ctx, p.agent, pod)
+	p.poller.start(ctx)
+	added := p.newPod(ctx, pod)
 	added.ending.startInProgress = true
-	known, earlier := p.agent.pods.add(added)
-	if known != nil { // the new record is not needed
+	known, earlier := p.pods.add(added)
+	if known != nil { // added is not needed
 		added.cancel()
 		if err := known.checkSameName(pod); err != nil {
 			return err
@@ -57,12 +57,8 @@ func (p *Provider) CreatePod(ctx context.Context, pod *v1.Pod) error {
 		}
 		return nil
 	}
-	added.wake()
-	p.agent.spawn(added.name, added.sendStatuses)
-	p.agent.spawn(added.name, func() { added.startPod(earlier, false) })
-	if p.agent.opts.Pods == nil {
-		p.agent.spawn(added.name, added.watchContainers)
-	}
+	added.run()
+	p.spawn(added.name, func() { added.startPod(earlier) })
 	var errs []error
 	for _, other := range earlier {
 		errs = append(errs, other.end(added.ctx, other.supersede()))
@@ -80,14 +76,14 @@ func (p *Provider) UpdatePod(ctx context.Context, pod *v1.Pod) error {
 	if pod.DeletionTimestamp != nil {
 		return p.DeletePod(ctx, pod)
 	}
-	if r := p.agent.pods.find(pod); r != nil {
-		if err := r.checkSameName(pod); err != nil {
+	if m := p.pods.find(pod); m != nil {
+		if err := m.checkSameName(pod); err != nil {
 			return err
 		}
-		r.update(pod)
+		m.update(pod)
 		return nil
 	}
-	if p.agent.pods.named(nameOf(pod)) != nil {
+	if p.pods.named(nameOf(pod)) != nil {
 		return p.CreatePod(ctx, pod)
 	}
 	return newNotFoundError(pod.Namespace, pod.Name)
@@ -112,17 +108,17 @@ func (p *Provider) UpdatePod(ctx context.Context, pod *v1.Pod) error {
 // name. A pod without a UID, which some forks of virtual-kubelet pass, means the newest with its name.
 //
 // An unknown pod is an errdefs.ErrNotFound. If containers could not be stopped, the error says why, and
-// the next call tries again. After [Provider.Close] the error wraps [lifecycle.ErrClosed]. ctx bounds
-// only the beginning of the termination; the error then has its cause.
+// the next call tries again. After [Provider.Close] the error wraps [lifecycle.ErrClosed]. DeletePod keeps the
+// values of ctx and ignores its end.
 func (p *Provider) DeletePod(ctx context.Context, pod *v1.Pod) error {
-	r, err := p.find(pod)
+	m, err := p.find(pod)
 	if err != nil {
 		return err
 	}
-	if err := r.end(ctx, r.markDeleted(pod)); err != nil {
+	if err := m.end(ctx, m.markDeleted(pod)); err != nil {
 		return err
 	}
-	return r.stopError()
+	return m.stopError()
 }
 
 // GetPod returns a copy of a pod with its current status. The copy of a terminating pod has an additional
@@ -132,11 +128,11 @@ func (p *Provider) GetPod(_ context.Context, namespace, name string) (*v1.Pod, e
 	if err := p.check(); err != nil {
 		return nil, err
 	}
-	r := p.agent.pods.named(types.NamespacedName{Namespace: namespace, Name: name})
-	if r == nil {
+	m := p.pods.named(types.NamespacedName{Namespace: namespace, Name: name})
+	if m == nil {
 		return nil, newNotFoundError(namespace, name)
 	}
-	return r.podForVirtualKubelet(), nil
+	return m.podForVirtualKubelet(), nil
 }
 
 // GetPodStatus returns a copy of a pod's current status. An unknown pod is an
@@ -157,14 +153,14 @@ func (p *Provider) GetPods(ctx context.Context) ([]*v1.Pod, error) {
 	if err := p.check(); err != nil {
 		return nil, err
 	}
-	p.agent.poller.start(ctx)
-	if err := p.agent.poller.awaitFirstList(ctx); err != nil {
+	p.poller.start(ctx)
+	if err := p.poller.awaitFirstList(ctx); err != nil {
 		return nil, err
 	}
-	records := p.agent.pods.newest()
-	pods := make([]*v1.Pod, 0, len(records))
-	for _, r := range records {
-		pods = append(pods, r.podForVirtualKubelet())
+	known := p.pods.newest()
+	pods := make([]*v1.Pod, 0, len(known))
+	for _, m := range known {
+		pods = append(pods, m.podForVirtualKubelet())
 	}
 	return pods, nil
 }
@@ -179,9 +175,9 @@ func (p *Provider) NotifyPods(ctx context.Context, notify func(*v1.Pod)) {
 		klog.FromContext(ctx).Error(err, "NotifyPods had no effect")
 		return
 	}
-	p.agent.poller.start(ctx)
-	if notify != nil && p.agent.notify.Swap(&notify) == nil {
-		close(p.agent.registered)
+	p.poller.start(ctx)
+	if notify != nil && p.notify.Swap(&notify) == nil {
+		close(p.registered)
 	}
 }
 
@@ -189,8 +185,8 @@ func (p *Provider) NotifyPods(ctx context.Context, notify func(*v1.Pod)) {
 // set other values, such as a late podIP; changes in [PodRuntime].Statuses need no call. It returns at
 // once, and has no effect for a terminating or unknown pod.
 func (p *Provider) StatusChanged(pod *v1.Pod) {
-	if r, err := p.find(pod); err == nil {
-		r.wake()
+	if m, err := p.find(pod); err == nil {
+		m.wake()
 	}
 }
 
@@ -209,9 +205,9 @@ func checkNames(pod *v1.Pod) error {
 }
 
 // checkSameName returns an error for a pod that has the UID of this one but another name: a UID may not be reused.
-func (r *record) checkSameName(pod *v1.Pod) error {
-	if nameOf(pod) == r.name {
+func (m *managedPod) checkSameName(pod *v1.Pod) error {
+	if nameOf(pod) == m.name {
 		return nil
 	}
-	return newRefusedError(pod, fmt.Errorf("metadata.uid: %q is that of pod %s", pod.UID, r.name))
+	return newRefusedError(pod, fmt.Errorf("metadata.uid: %q is that of pod %s", pod.UID, m.name))
 }

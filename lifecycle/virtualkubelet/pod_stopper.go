@@ -12,21 +12,21 @@ import (
 )
 
 // podStopper is the [lifecycle.PodStopper] for a [PodRuntime].
-type podStopper struct{ *agent }
+type podStopper struct{ *Provider }
 
 // Running returns the containers of the pod that run, from a list that begins after the call: an older one
 // may not show what has happened since. A pod that is no longer known has ended.
 func (s podStopper) Running(ctx context.Context, pod *v1.Pod) ([]lifecycle.Container, error) {
-	r := s.pods.find(pod)
-	if r == nil {
+	m := s.pods.find(pod)
+	if m == nil {
 		return nil, nil
 	}
-	w := r.whole
+	w := m.whole()
 	if err := w.awaitList(ctx); err != nil {
 		return nil, err
 	}
-	w.pod.mu.Lock()
-	defer w.pod.mu.Unlock()
+	w.mu.Lock()
+	defer w.mu.Unlock()
 	return w.runningContainers(), nil
 }
 
@@ -37,22 +37,23 @@ func (s podStopper) Running(ctx context.Context, pod *v1.Pod) ([]lifecycle.Conta
 //   - ErrContainerNotFound if the provider or the PodRuntime does not know the pod;
 //   - the errors of Stop and ctx if ctx ends first.
 func (s podStopper) StopPod(ctx context.Context, pod *v1.Pod, timeoutSeconds int64) error {
-	r := s.pods.find(pod)
-	if r == nil {
+	m := s.pods.find(pod)
+	if m == nil {
 		return lifecycle.ErrContainerNotFound
 	}
+	w := m.whole()
 	deadline := time.Now().Add(graceperiod.Duration(timeoutSeconds))
 	for {
 		remaining := max(int64((time.Until(deadline)+time.Second-1)/time.Second), 0) // rounded up
-		err := r.whole.call(ctx, "Stop", callTimeout, func(ctx context.Context) error { return s.opts.Pods.Stop(ctx, pod.DeepCopy(), remaining) })
-		if errors.Is(err, lifecycle.ErrContainerNotFound) {
-			return err
+		isKnown, err := w.call(ctx, "Stop", func(ctx context.Context) error { return s.opts.Pods.Stop(ctx, pod.DeepCopy(), remaining) })
+		if !isKnown {
+			return lifecycle.ErrContainerNotFound
 		}
 		wait, cancel := ctx, context.CancelFunc(func() {})
 		if err != nil {
 			wait, cancel = context.WithTimeout(ctx, s.opts.PollInterval)
 		}
-		hasEnded := r.whole.await(wait, func() bool { return !r.whole.runs })
+		hasEnded := w.await(wait, func() bool { return !w.runs })
 		cancel()
 		switch {
 		case hasEnded:
@@ -71,16 +72,16 @@ func (w *wholePod) runningContainers() (running []lifecycle.Container) {
 	if !w.runs {
 		return nil
 	}
-	_, runsCommands := w.pod.agent.opts.Pods.(lifecycle.CommandRunner)
-	for _, c := range w.pod.containers.all {
+	_, runsCommands := w.provider.opts.Pods.(lifecycle.CommandRunner)
+	for _, c := range w.all {
 		if c.state.Terminated == nil {
 			running = append(running, lifecycle.Container{
-				Name: c.spec.Name, ID: string(w.pod.key) + "/" + c.spec.Name, PreStopDone: !runsCommands || !c.isRunning(),
+				Name: c.spec.Name, ID: string(w.key) + "/" + c.spec.Name, PreStopDone: !runsCommands || !c.isRunning(),
 			})
 		}
 	}
 	if len(running) == 0 {
-		running = []lifecycle.Container{{Name: w.pod.name.Name, ID: string(w.pod.key), PreStopDone: true}}
+		running = []lifecycle.Container{{Name: w.name.Name, ID: string(w.key), PreStopDone: true}}
 	}
 	return running
 }

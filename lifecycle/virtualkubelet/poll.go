@@ -13,19 +13,25 @@ import (
 // then stopped. virtual-kubelet calls CreatePod within this time for every pod that the API server has.
 const orphanTimeout = time.Minute
 
-// poll gets one list, checks it and passes it to the records. A list with an invalid pod is an error as a whole,
-// because a pod that is missing from a list counts as ended. began is when the list begins.
-func (p *poller) poll(ctx context.Context, began time.Time) error {
+// poll gets one list and passes it to the pods. began is when the list begins.
+func (p *poller) poll(ctx context.Context, began time.Time) {
 	number := p.beginList()
-	var list []*v1.Pod
-	err := p.agent.callWithin(ctx, "Statuses", types.NamespacedName{}, callTimeout, p.lastFailure(), func(ctx context.Context) (err error) {
-		list, err = p.agent.opts.Pods.Statuses(ctx)
-		return err
+	listed := map[types.UID]*v1.Pod{}
+	err := p.callWithin(ctx, "Statuses", callTimeout, func(ctx context.Context) error {
+		list, err := p.provider.opts.Pods.Statuses(ctx)
+		if err != nil {
+			return err
+		}
+		return indexByUID(list, listed)
 	})
-	if err != nil {
-		return err
+	if err == nil {
+		p.distribute(ctx, listed, number, began)
 	}
-	listed := make(map[types.UID]*v1.Pod, len(list))
+}
+
+// indexByUID adds the pods of a list to a map. A list with an invalid pod is an error as a whole, because a pod that is
+// missing from a list counts as ended. If two pods have one UID, the one that has not ended counts.
+func indexByUID(list []*v1.Pod, listed map[types.UID]*v1.Pod) error {
 	for i, pod := range list {
 		switch {
 		case pod == nil:
@@ -33,21 +39,20 @@ func (p *poller) poll(ctx context.Context, began time.Time) error {
 		case pod.UID == "":
 			return fmt.Errorf("the list of Statuses: pod %s: UID: must be set", nameOf(pod))
 		}
-		if other := listed[pod.UID]; other == nil || isTerminal(&other.Status) { // if two pods have one UID, the one that has not ended counts
+		if other := listed[pod.UID]; other == nil || isTerminal(&other.Status) {
 			listed[pod.UID] = pod
 		}
 	}
-	p.distribute(ctx, listed, number, began)
 	return nil
 }
 
-// distribute passes a list to the records of all known pods, including those that it lacks. Unknown pods of the first
+// distribute passes a list to all known pods, including those that it lacks. Unknown pods of the first
 // list come from a previous agent and are adopted. Unknown pods of later lists are orphans. An orphan is stopped if it
 // is still listed and unknown after orphanTimeout. number and began are those of the list. distribute changes listed.
 func (p *poller) distribute(ctx context.Context, listed map[types.UID]*v1.Pod, number int, began time.Time) {
-	for _, r := range p.agent.pods.all() {
-		r.whole.observeList(listed[r.key], number)
-		delete(listed, r.key)
+	for _, m := range p.provider.pods.all() {
+		m.whole().observeList(listed[m.key], number)
+		delete(listed, m.key)
 	}
 	isFirstList := !p.hasListed()
 	orphans := map[types.UID]time.Time{} // when each was first listed
@@ -73,20 +78,18 @@ func (p *poller) distribute(ctx context.Context, listed map[types.UID]*v1.Pod, n
 // adopt adds a listed pod that CreatePod has not added, and updates it from the list with this number. An orphan, a
 // pod that the API server seems not to have, is stopped at once.
 func (p *poller) adopt(ctx context.Context, pod *v1.Pod, number int, isOrphan bool) {
-	added := newRecord(ctx, p.agent, pod)
-	added.desired.adopted = true // its deletion may be older than this process
-	added.whole.runs = true      // so that observeList ends a pod that is listed as ended
-	if isOrphan {
-		_ = added.markTerminating() // before CreatePod can find the pod, so that CreatePod refuses it
-	}
-	if known, _ := p.agent.pods.add(added); known != nil { // CreatePod has just added the pod
+	added := p.provider.newWholePod(ctx, pod)
+	added.desired.adopted = true                                         // its deletion may be older than this process
+	added.runs = true                                                    // so that observeList ends a pod that is listed as ended
+	added.ending.terminating = isOrphan                                  // before CreatePod can find the pod, so that CreatePod refuses it
+	if known, _ := p.provider.pods.add(added.managedPod); known != nil { // CreatePod has just added the pod
 		added.cancel()
-		known.whole.observeList(pod, number)
+		known.whole().observeList(pod, number)
 		return
 	}
-	p.agent.spawn(added.name, added.sendStatuses)
-	added.whole.observeList(pod, number)
+	added.run()
+	added.observeList(pod, number)
 	if isOrphan {
-		p.agent.spawn(added.name, func() { _ = added.end(added.ctx, added.markDeleted(pod)) }) // fails only after Close
+		p.provider.spawn(added.name, func() { _ = added.end(added.ctx, added.markDeleted(pod)) }) // fails only after Close
 	}
 }

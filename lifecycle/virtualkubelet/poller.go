@@ -1,6 +1,7 @@
 package virtualkubelet
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -22,28 +23,36 @@ var errNotListed = errors.New("the pod runtime has not listed its pods yet")
 // poller lists the pods of a [PodRuntime]: once in each PollInterval, and sooner on request. Lists are numbered in
 // the order in which they begin, so that a caller can wait for one that began after its request.
 type poller struct {
-	agent *agent
+	caller
+
+	provider *Provider
 
 	startOnce     sync.Once
 	firstListDone chan struct{} // closed after the first list
 	requested     chan struct{} // of size 1: has an element if a list is requested
 
-	mu      sync.Mutex // guards begun and lastErr
-	begun   int        // the number of the newest list that has begun
-	lastErr error      // of the last list; nil: it succeeded, or there was none
+	mu    sync.Mutex // guards begun
+	begun int        // the number of the newest list that has begun
 
 	orphans map[types.UID]time.Time // when orphans were first listed; only run uses it
 }
 
-func newPoller(a *agent) *poller {
-	return &poller{agent: a, firstListDone: make(chan struct{}), requested: make(chan struct{}, 1)}
+// newPoller returns a poller that has not started. With a [Runtime] it needs no list: the first one counts as done.
+func newPoller(provider *Provider) *poller {
+	p := &poller{
+		caller: caller{calls: &provider.calls}, provider: provider,
+		firstListDone: make(chan struct{}), requested: make(chan struct{}, 1),
+	}
+	if provider.opts.Pods == nil {
+		close(p.firstListDone)
+	}
+	return p
 }
 
-// start starts polling if it has not started yet. The calls have the values of ctx. With a [Runtime] the poller is
-// nil, and start does nothing.
+// start starts polling if it has not started yet. The calls have the values of ctx.
 func (p *poller) start(ctx context.Context) {
-	if p != nil {
-		p.startOnce.Do(func() { p.agent.spawn(types.NamespacedName{Name: "(all)"}, func() { p.run(ctx) }) })
+	if p.provider.opts.Pods != nil {
+		p.startOnce.Do(func() { p.provider.spawn(types.NamespacedName{Name: "(all)"}, func() { p.run(ctx) }) })
 	}
 }
 
@@ -79,19 +88,13 @@ func (p *poller) lastBegun() int {
 
 // lastFailure returns why there is no new list: the error of the last one, or errNotListed.
 func (p *poller) lastFailure() error {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.lastErr != nil {
-		return p.lastErr
-	}
-	return errNotListed
+	return cmp.Or(p.lastError("Statuses"), errNotListed)
 }
 
-// hasListed reports whether the first list has arrived. With a [Runtime], the poller is nil and no list is
-// needed.
-func (p *poller) hasListed() bool { return p == nil || isClosed(p.firstListDone) }
+// hasListed reports whether the first list has arrived.
+func (p *poller) hasListed() bool { return isClosed(p.firstListDone) }
 
-// awaitFirstList waits until the pods of a PodRuntime are known. It returns at once with a [Runtime].
+// awaitFirstList waits until the pods of a PodRuntime are known.
 func (p *poller) awaitFirstList(ctx context.Context) error {
 	if p.hasListed() {
 		return nil
@@ -101,7 +104,7 @@ func (p *poller) awaitFirstList(ctx context.Context) error {
 		return nil
 	case <-ctx.Done():
 		return fmt.Errorf("%w: %w", p.lastFailure(), context.Cause(ctx))
-	case <-p.agent.ctx.Done():
+	case <-p.provider.ctx.Done():
 		return fmt.Errorf("%w: %w", p.lastFailure(), lifecycle.ErrClosed)
 	}
 }
@@ -109,24 +112,19 @@ func (p *poller) awaitFirstList(ctx context.Context) error {
 // run lists the pods once in each PollInterval, and sooner on request, but at most once in each minPollInterval, until
 // the provider is closed.
 func (p *poller) run(ctx context.Context) {
-	ctx, cancel := p.agent.context(ctx)
+	ctx, cancel := p.provider.context(ctx)
 	defer cancel()
-	var listFailures failures
 	for ctx.Err() == nil {
 		began := time.Now()
-		err := p.poll(ctx, began)
-		listFailures.log(ctx, err, "Failed to list the pods of the pod runtime, will try again", "Listed the pods of the pod runtime after earlier failures")
-		p.mu.Lock()
-		p.lastErr = err
-		p.mu.Unlock()
+		p.poll(ctx, began)
 		select {
-		case <-times.After(began.Add(p.agent.opts.PollInterval)):
+		case <-times.After(began.Add(p.provider.opts.PollInterval)):
 			continue
 		case <-p.requested: // the next list may begin after minPollInterval
 		case <-ctx.Done():
 		}
 		select {
-		case <-times.After(began.Add(min(minPollInterval, p.agent.opts.PollInterval))):
+		case <-times.After(began.Add(min(minPollInterval, p.provider.opts.PollInterval))):
 		case <-ctx.Done():
 		}
 	}

@@ -7,9 +7,12 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync/atomic"
 
 	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/kubegrace/kubegrace/internal/call"
 	"github.com/kubegrace/kubegrace/internal/nilcheck"
 	"github.com/kubegrace/kubegrace/lifecycle"
 )
@@ -18,7 +21,16 @@ import (
 // with [Provider.Close]. All methods may be called concurrently. Methods return an error for the zero
 // Provider, for a nil pod, and for one with neither a UID nor a name.
 type Provider struct {
-	agent *agent
+	opts       Options
+	terminator terminator      // nil: the Provider was not made with New
+	ctx        context.Context // ends with Close
+	close      context.CancelCauseFunc
+	calls      call.Group                    // goroutines and calls of the embedder's code, which Close waits for
+	notify     atomic.Pointer[func(*v1.Pod)] // virtual-kubelet's callback; nil: not registered yet
+	registered chan struct{}                 // closed once notify is set
+	pods       *podTable
+	poller     *poller
+	starts     chan struct{} // has an element for each start in progress; its capacity is maxStarts
 }
 
 // New returns a provider without pods. It starts no goroutine. The error joins an error for each invalid
@@ -35,22 +47,19 @@ func New(opts Options) (*Provider, error) {
 		}
 	}
 	opts.PollInterval = cmp.Or(opts.PollInterval, defaultPollInterval)
-	shared := &agent{opts: opts, registered: make(chan struct{}), pods: newPodTable()}
-	shared.starts = make(chan struct{}, maxStarts)
-	if opts.Pods != nil {
-		shared.poller = newPoller(shared)
-	}
+	p := &Provider{opts: opts, registered: make(chan struct{}), pods: newPodTable(), starts: make(chan struct{}, maxStarts)}
+	p.poller = newPoller(p)
 	newTerminator := opts.newTerminator
 	if newTerminator == nil {
 		newTerminator = func(opts lifecycle.TerminatorOptions) (terminator, error) { return lifecycle.NewTerminator(opts) }
 	}
 	var terminatorErr error
-	shared.terminator, terminatorErr = newTerminator(shared.terminatorOptions())
+	p.terminator, terminatorErr = newTerminator(p.terminatorOptions())
 	if err := errors.Join(err, terminatorErr); err != nil {
 		return nil, fmt.Errorf("failed to make a provider: %w", err)
 	}
-	shared.ctx, shared.close = context.WithCancelCause(context.Background()) //nolint:forbidigo // New has no context; Close ends it
-	return &Provider{agent: shared}, nil
+	p.ctx, p.close = context.WithCancelCause(context.Background()) //nolint:forbidigo // New has no context; Close ends it
+	return p, nil
 }
 
 // Close ends the provider and leaves its pods running; a restarted agent takes them over with
@@ -63,9 +72,9 @@ func (p *Provider) Close(ctx context.Context) error {
 	if err := p.check(); err != nil {
 		return err
 	}
-	p.agent.close(lifecycle.ErrClosed)
-	err := p.agent.terminator.Close(ctx)
-	hanging := p.agent.calls.WaitLoudly(ctx, "Provider.Close", ctx.Done())
+	p.close(lifecycle.ErrClosed)
+	err := p.terminator.Close(ctx)
+	hanging := p.calls.WaitLoudly(ctx, "Provider.Close", ctx.Done())
 	if len(hanging) == 0 {
 		return err
 	}
@@ -89,7 +98,7 @@ var (
 // check returns an error for a provider that was not made with New, for a nil pod, and for a pod without any
 // identity.
 func (p *Provider) check(pods ...*v1.Pod) error {
-	if p == nil || p.agent == nil {
+	if p == nil || p.terminator == nil {
 		return errNotMade
 	}
 	if slices.Contains(pods, nil) {
@@ -101,14 +110,67 @@ func (p *Provider) check(pods ...*v1.Pod) error {
 	return nil
 }
 
-// find returns the record of a pod. An unknown pod is an errdefs.ErrNotFound. A nil pod, or a provider that was not made
+// find returns a known pod. An unknown pod is an errdefs.ErrNotFound. A nil pod, or a provider that was not made
 // with New, is another error.
-func (p *Provider) find(pod *v1.Pod) (*record, error) {
+func (p *Provider) find(pod *v1.Pod) (*managedPod, error) {
 	if err := p.check(pod); err != nil {
 		return nil, err
 	}
-	if r := p.agent.pods.find(pod); r != nil {
-		return r, nil
+	if m := p.pods.find(pod); m != nil {
+		return m, nil
 	}
 	return nil, newNotFoundError(pod.Namespace, pod.Name)
+}
+
+// terminator is the part of [lifecycle.Terminator] that this package uses. It is an interface so that tests can
+// record the calls.
+type terminator interface {
+	Start(ctx context.Context, pod *v1.Pod, name string, start func(context.Context) error) error
+	PostStart(ctx context.Context, pod *v1.Pod, c lifecycle.Container) error
+	Terminate(ctx context.Context, pod *v1.Pod, req lifecycle.Request) *lifecycle.Termination
+	Termination(pod *v1.Pod) (newest *lifecycle.Termination, found bool)
+	Forget(pod *v1.Pod)
+	Close(ctx context.Context) error
+}
+
+func (p *Provider) isClosed() bool { return p.ctx.Err() != nil }
+
+// context returns a context that has the values of a caller's context, but does not end with it. It ends with the cause
+// [lifecycle.ErrClosed] when the provider is closed.
+func (p *Provider) context(values context.Context) (context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithCancelCause(context.WithoutCancel(values))
+	stop := context.AfterFunc(p.ctx, func() { cancel(lifecycle.ErrClosed) })
+	return ctx, func() {
+		stop()
+		cancel(nil)
+	}
+}
+
+// spawn runs work in a goroutine that Close waits for. After Close it does nothing.
+func (p *Provider) spawn(name types.NamespacedName, work func()) {
+	if !p.isClosed() {
+		p.calls.Go(name.String, work)
+	}
+}
+
+// withinMaxStarts waits until fewer than maxStarts starts are in progress, and then calls start. It returns
+// the error of start, or the cause of ctx if ctx ends during the wait.
+func (p *Provider) withinMaxStarts(ctx context.Context, start func() error) error {
+	select {
+	case p.starts <- struct{}{}:
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+	defer func() { <-p.starts }()
+	return start()
+}
+
+// isClosed reports whether c is closed, for a channel on which nothing is ever sent.
+func isClosed(c <-chan struct{}) bool {
+	select {
+	case <-c:
+		return true
+	default:
+		return false
+	}
 }

@@ -4,34 +4,39 @@ import (
 	v1 "k8s.io/api/core/v1"
 )
 
+// run begins to send the pod's statuses and to watch what runs of it. The pod must be in the podTable.
+func (m *managedPod) run() {
+	m.wake()
+	m.provider.spawn(m.name, m.sendStatuses)
+	m.workload.watch()
+}
+
 // wake makes sendStatuses send a status, because the pod has changed. It does not block.
-func (r *record) wake() {
+func (m *managedPod) wake() {
 	select {
-	case r.changed <- struct{}{}:
+	case m.changed <- struct{}{}:
 	default:
 	}
 }
 
 // sendStatuses sends a status to virtual-kubelet after each wake. Once virtual-kubelet has the final status of a deleted
-// pod, sendStatuses removes the pod, first from the PodRuntime (a Runtime has no pods to delete) and then from the
-// provider, and returns. After Close it sends once more and returns.
-func (r *record) sendStatuses() {
+// pod, sendStatuses removes the pod, first from the runtime and then from the provider, and returns. After Close it sends once more and returns.
+func (m *managedPod) sendStatuses() {
 	select {
-	case <-r.agent.registered:
-	case <-r.ctx.Done():
+	case <-m.provider.registered:
+	case <-m.ctx.Done():
 		return
 	}
 	for isClosing := false; !isClosing; {
 		select {
-		case <-r.changed:
-		case <-r.ctx.Done():
+		case <-m.changed:
+		case <-m.ctx.Done():
 			isClosing = true
 		}
-		if !r.send() { // the pod is still needed
+		if !m.send() { // the pod is still needed
 			continue
 		}
-		isDeleted := r.whole == nil || r.whole.deleteAtRuntime() // nil: a Runtime has no pods to delete
-		if isDeleted && r.tryForget() {
+		if m.workload.isRemoved() && m.tryForget() {
 			return
 		}
 	}
@@ -39,18 +44,18 @@ func (r *record) sendStatuses() {
 
 // send notifies virtual-kubelet of the pod's status, unless there is none to send. The result is true once
 // virtual-kubelet has the final status of a pod that was deleted: nobody needs the pod any more.
-func (r *record) send() (isRemovable bool) {
-	pod, isFinal := r.nextToSend()
+func (m *managedPod) send() (isRemovable bool) {
+	pod, isFinal := m.nextToSend()
 	if pod != nil {
-		pod = r.addCustomStatus(pod, isFinal)
-		returned := r.agent.watchCall(r.ctx, "the callback of NotifyPods", r.name, 0)
-		(*r.agent.notify.Load())(pod)
+		pod = m.addCustomStatus(pod, isFinal)
+		returned := m.watchCall(m.ctx, "the callback of NotifyPods", 0)
+		(*m.provider.notify.Load())(pod)
 		returned()
 	}
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.ending.finalSent = r.ending.finalSent || isFinal
-	return r.ending.finalSent && r.desired.deleted
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.ending.finalSent = m.ending.finalSent || isFinal
+	return m.ending.finalSent && m.desired.deleted
 }
 
 // nextToSend returns the pod to send. It returns nil if its final status was sent, if a newer pod has its name, or if only
@@ -59,14 +64,14 @@ func (r *record) send() (isRemovable bool) {
 // Of a terminating or completed pod only the final status is sent, for two reasons: virtual-kubelet removes a deleted pod
 // as soon as no entry of ContainerStatuses is running, although sidecars and hooks may still run; and a restarted agent
 // must not report a pod as running that its PodRuntime lists as ended.
-func (r *record) nextToSend() (pod *v1.Pod, hasFinal bool) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	hasFinal = r.ending.final != nil
-	hasCompleted := !r.ending.startInProgress && !r.workload.hasWork() // no regular container runs, or will be started or restarted
-	mustAwaitFinal := (r.ending.terminating || hasCompleted) && !hasFinal
-	if r.desired.superseded || r.ending.finalSent || mustAwaitFinal {
+func (m *managedPod) nextToSend() (pod *v1.Pod, hasFinal bool) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	hasFinal = m.ending.final != nil
+	hasCompleted := !m.ending.startInProgress && !m.workload.hasWork() // no regular container runs, or will be started or restarted
+	mustAwaitFinal := (m.ending.terminating || hasCompleted) && !hasFinal
+	if m.desired.superseded || m.ending.finalSent || mustAwaitFinal {
 		return nil, hasFinal
 	}
-	return r.copyLocked(), hasFinal
+	return m.copyLocked(), hasFinal
 }

@@ -46,6 +46,7 @@ func statusID(id string) string { return "virtual-kubelet://" + id }
 // write writes phase, container statuses and readiness into the status of a pod, and keeps other fields. If hasEnded is
 // true, all containers have ended for good, and the phase is Succeeded or Failed.
 func (cs *containers) write(pod *v1.Pod, hasEnded bool) {
+	cs.refreshReady()
 	status := &pod.Status
 	status.Phase = cs.phase(hasEnded)
 	status.ObservedGeneration = pod.Generation

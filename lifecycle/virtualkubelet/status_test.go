@@ -89,8 +89,8 @@ func TestFinalStatus(t *testing.T) {
 		}, terminated(b, status, "stubborn"))
 		require.Equal(b, v1.PodScheduled, status.Conditions[0].Type)
 		require.Equal(b, v1.PodCondition{
-			Type: v1.PodReady, Status: v1.ConditionFalse, Reason: "ContainersNotReady", LastTransitionTime: end, ObservedGeneration: 4,
-		}, status.Conditions[2])
+			Type: v1.PodReady, Status: v1.ConditionFalse, Reason: "ContainersNotReady", LastTransitionTime: start, ObservedGeneration: 4,
+		}, status.Conditions[2], "not ready since the first container has ended")
 	})
 }
 

@@ -12,10 +12,11 @@ import (
 	"github.com/kubegrace/kubegrace/lifecycle"
 )
 
-// wholePod is what runs of a pod of a [PodRuntime]: what the last list says about it. The record's mutex guards the
+// wholePod is a pod of a [PodRuntime]: what runs of it is what the last list says. The managedPod's mutex guards the
 // fields. poller numbers the lists.
 type wholePod struct {
-	pod *record
+	*managedPod
+	containers // with the states that the last list says or implies
 
 	lastListAtCreate int           // the number of the last list that had begun when Create succeeded: it may lack the pod
 	lastObservedList int           // the number of the last list that was passed to observeList
@@ -23,7 +24,36 @@ type wholePod struct {
 	runs             bool          // the last list has the pod running, or Create has succeeded since
 	isMissing        bool          // the last list lacks the running pod; if the next one does too, the pod is lost
 	status           *v1.PodStatus // from the last list with the pod; never modified; nil: none
-	changed          chan struct{} // closed at the next change
+	observed         chan struct{} // closed at the next list
+}
+
+// newWholePod returns a pod that was not created yet. It is not in the podTable yet.
+func (p *Provider) newWholePod(ctx context.Context, pod *v1.Pod) *wholePod {
+	m, pod := newManagedPod(ctx, p, pod)
+	w := &wholePod{managedPod: m, containers: newContainers(&pod.Spec), observed: make(chan struct{})}
+	m.workload = w
+	return w
+}
+
+// whole returns the workload of a pod of a [PodRuntime].
+func (m *managedPod) whole() *wholePod {
+	w, _ := m.workload.(*wholePod)
+	return w
+}
+
+// watch does nothing: the poller lists all pods.
+func (*wholePod) watch() {}
+
+// setSpec sets the containers of a pod that a PodRuntime has listed without a spec. Their states are those of the list.
+func (w *wholePod) setSpec(spec *v1.PodSpec) {
+	if len(w.all) > 0 {
+		return
+	}
+	w.containers = newContainers(spec)
+	if w.status != nil {
+		w.setFromStatus(w.status)
+	}
+	w.wake()
 }
 
 // observeList updates the pod from a list with this number. listed is nil if the list lacks the pod.
@@ -32,41 +62,39 @@ type wholePod struct {
 //   - A running pod counts as lost only if two successive lists lack it. The second one is requested at once.
 //   - If the pod has ended, endIfDone handles that. A pod that runs although its termination has ended is stopped again.
 func (w *wholePod) observeList(listed *v1.Pod, number int) {
-	w.pod.mu.Lock()
-	defer w.pod.mu.Unlock()
+	w.mu.Lock()
+	defer w.mu.Unlock()
 	if listed == nil && number <= w.lastListAtCreate {
 		return
 	}
 	if listed == nil && w.runs && !w.isMissing {
 		w.isMissing = true
-		w.pod.agent.poller.requestList()
+		w.provider.poller.requestList()
 		return
 	}
 	ranBefore := w.runs
 	w.lastObservedList, w.isMissing = number, false
 	w.isListed = listed != nil
 	w.runs = w.isListed && !isTerminal(&listed.Status)
-	if listed == nil && ranBefore {
-		w.pod.agent.spawn(w.pod.name, func() { // the logger is the embedder's code
-			klog.FromContext(w.pod.ctx).Error(nil, "A running pod is missing from two lists of the pod runtime", "pod", w.pod.name)
-		})
-	}
 	if listed != nil {
 		w.setStatus(&listed.Status)
 	}
 	w.wakeWaiters()
-	terminationEnded, _ := w.pod.ending.outcome()
 	switch {
 	case ranBefore && !w.runs:
-		w.pod.agent.spawn(w.pod.name, w.pod.endIfDone)
-	case w.runs && terminationEnded:
-		w.pod.agent.spawn(w.pod.name, func() { _ = w.pod.end(w.pod.ctx, nil) }) // fails only after Close
+		w.provider.spawn(w.name, func() {
+			if listed == nil {
+				klog.FromContext(w.ctx).Error(nil, "A running pod is missing from two lists of the pod runtime", "pod", w.name)
+			}
+			w.endIfDone()
+		})
+	case w.runs && w.endedTermination() != nil:
+		w.provider.spawn(w.name, func() { _ = w.end(w.ctx, nil) }) // fails only after Close
 	}
 }
 
-// isKnown reports whether the pod runtime has, or had, the pod, so that Create must not be called. The caller holds
-// the mutex.
-func (w *wholePod) isKnown() bool { return w.runs || w.status != nil }
+// wasStarted reports whether the pod runtime has, or had, the pod, so that Create must not be called.
+func (w *wholePod) wasStarted() bool { return w.runs || w.status != nil }
 
 // mayRun reports whether the pod runs.
 func (w *wholePod) mayRun() bool { return w.runs }
@@ -77,23 +105,23 @@ func (w *wholePod) hasWork() bool { return w.runs }
 
 // wakeWaiters makes all calls of await test their condition again. The caller holds the mutex.
 func (w *wholePod) wakeWaiters() {
-	close(w.changed)
-	w.changed = make(chan struct{})
+	close(w.observed)
+	w.observed = make(chan struct{})
 }
 
 // await waits until condition returns true. isTrue is false if ctx ends before that. condition is called with the
 // mutex held, at once and after each list.
 func (w *wholePod) await(ctx context.Context, condition func() bool) (isTrue bool) {
 	for {
-		w.pod.mu.Lock()
+		w.mu.Lock()
 		isTrue = condition()
-		changed := w.changed
-		w.pod.mu.Unlock()
+		observed := w.observed
+		w.mu.Unlock()
 		if isTrue {
 			return true
 		}
 		select {
-		case <-changed:
+		case <-observed:
 		case <-ctx.Done():
 			return false
 		}
@@ -103,24 +131,49 @@ func (w *wholePod) await(ctx context.Context, condition func() bool) (isTrue boo
 // awaitList requests a list and waits until the pod has been updated from it, or from a later one. A list in progress
 // is not enough, because it may be older than what the caller has just done.
 func (w *wholePod) awaitList(ctx context.Context) error {
-	number := w.pod.agent.poller.requestList()
+	number := w.provider.poller.requestList()
 	if !w.await(ctx, func() bool { return w.lastObservedList >= number }) {
-		return fmt.Errorf("%w: %w", w.pod.agent.poller.lastFailure(), context.Cause(ctx))
+		return fmt.Errorf("%w: %w", w.provider.poller.lastFailure(), context.Cause(ctx))
 	}
 	return nil
 }
 
-// call calls the PodRuntime with a timeout, and returns its error. It logs the error, at level 1 if it repeats the
-// previous one. It does not log an ErrContainerNotFound, or an error after the end of ctx.
-func (w *wholePod) call(ctx context.Context, name string, timeout time.Duration, f func(context.Context) error) error {
-	previousErr := w.pod.lastError(name)
-	err := w.pod.callWithin(ctx, name, timeout, f)
-	if err != nil && ctx.Err() == nil && !errors.Is(err, lifecycle.ErrContainerNotFound) {
-		level := 0
-		if previousErr != nil && previousErr.Error() == err.Error() {
-			level = 1
+// call calls the PodRuntime with callTimeout. isKnown is false, and err nil, if it has answered that it does not know
+// the pod (ErrContainerNotFound).
+func (w *wholePod) call(ctx context.Context, name string, f func(context.Context) error) (isKnown bool, err error) {
+	isKnown = true
+	err = w.callWithin(ctx, name, callTimeout, func(ctx context.Context) error {
+		err := f(ctx)
+		if errors.Is(err, lifecycle.ErrContainerNotFound) {
+			isKnown = false
+			return nil
 		}
-		klog.FromContext(ctx).V(level).Info("Failed to call the pod runtime", "call", name, "pod", w.pod.name, "err", err)
+		return err
+	})
+	return isKnown, err
+}
+
+// isRemoved waits until the pod has ended, and calls Delete until a list lacks the pod, or Delete says that it does not
+// exist. It returns false if the provider is closed before that.
+func (w *wholePod) isRemoved() bool {
+	for w.await(w.ctx, func() bool { return !w.runs }) {
+		pod := w.podWithStatus()
+		isKnown, err := w.call(w.ctx, "Delete", func(ctx context.Context) error { return w.provider.opts.Pods.Delete(ctx, pod) })
+		if !isKnown || err == nil && w.awaitList(w.ctx) == nil && !w.hasPod() {
+			return true
+		}
+		select {
+		case <-time.After(w.provider.opts.PollInterval):
+		case <-w.ctx.Done():
+			return false
+		}
 	}
-	return err
+	return false
+}
+
+// hasPod reports whether the last list has the pod.
+func (w *wholePod) hasPod() bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.isListed
 }

@@ -13,9 +13,9 @@ func (w *wholePod) setStatus(status *v1.PodStatus) {
 		return
 	}
 	w.status = status.DeepCopy()
-	if !w.pod.ending.finalizing {
-		w.pod.containers.setFromStatus(w.status)
-		w.pod.wake()
+	if !w.ending.finalizing {
+		w.setFromStatus(w.status)
+		w.wake()
 	}
 }
 
@@ -34,7 +34,7 @@ func (w *wholePod) write(pod *v1.Pod, hasEnded bool) {
 			status.StartTime = start
 		}
 	}
-	w.pod.containers.write(pod, hasEnded)
+	w.containers.write(pod, hasEnded)
 	switch {
 	case w.status == nil || w.status.Phase == "": // the containers decide the phase
 	case isTerminal(w.status) == hasEnded:
