@@ -135,7 +135,7 @@ func (c *containerd) testExecIsCancelled(t *testing.T) {
 	require.Equal(t, "ready\nstarted\n", output, "the command kept running")
 }
 
-// An exit is detected at most 200 ms after the container has finished. The test takes the shortest of five delays, because a
+// An exit is detected little more than 1 s after the container has finished. The test takes the shortest of five delays, because a
 // busy machine may delay some.
 func (c *containerd) testExitIsDetected(t *testing.T) {
 	best := time.Hour
@@ -150,7 +150,7 @@ func (c *containerd) testExitIsDetected(t *testing.T) {
 		detected := time.Now()
 		best = min(best, detected.Sub(time.Unix(0, c.status(t, id).GetFinishedAt())))
 	}
-	require.LessOrEqual(t, best, 200*time.Millisecond)
+	require.LessOrEqual(t, best, 1200*time.Millisecond)
 }
 
 // Every method gets a container that has exited, and one that containerd does not know.

@@ -11,28 +11,22 @@ import (
 	"github.com/kubegrace/kubegrace/lifecycle"
 )
 
-// sentinel returns the error of package lifecycle or context that means the same as the gRPC code of err, for
-// callers that use errors.Is; nil if there is none.
-func sentinel(err error) error {
+// withSentinel makes err match the error of package lifecycle or context that means the same as its gRPC code, if there
+// is one, so that callers can use errors.Is and need not import gRPC.
+func withSentinel(err error) error {
+	var sentinel error
 	switch status.Code(err) {
 	case codes.NotFound:
-		return lifecycle.ErrContainerNotFound
+		sentinel = lifecycle.ErrContainerNotFound
 	case codes.DeadlineExceeded:
-		return context.DeadlineExceeded
+		sentinel = context.DeadlineExceeded
 	case codes.Canceled:
-		return context.Canceled
-	default:
-		return nil
+		sentinel = context.Canceled
 	}
-}
-
-// withSentinel makes err match its sentinel in errors.Is, so that callers need not import gRPC.
-func withSentinel(err error) error {
-	target := sentinel(err)
-	if target == nil || errors.Is(err, target) {
+	if sentinel == nil || errors.Is(err, sentinel) {
 		return err
 	}
-	return fmt.Errorf("%w: %w", target, err)
+	return fmt.Errorf("%w: %w", sentinel, err)
 }
 
 // containerError returns an error that names the operation and the container.

@@ -12,8 +12,8 @@ import (
 )
 
 const (
-	// pollInterval is the pause between two lists.
-	pollInterval = 100 * time.Millisecond
+	// pollInterval is the pause between two lists. It is the kubelet's, which lists the containers as often (PLEG).
+	pollInterval = time.Second
 	// listTimeout bounds one list, so that polling continues if an answer is lost.
 	listTimeout = 5 * time.Second
 )
@@ -70,30 +70,32 @@ func (w *exitWatcher) watch(containerID string) <-chan struct{} {
 // it logs the first.
 func (w *exitWatcher) poll() {
 	defer w.polling.Done()
-	lastFailed := false
-	for w.pollOnce(&lastFailed) {
+	hasFailed := false
+	for w.ctx.Err() == nil {
+		isIdle, err := w.pollOnce()
+		if isIdle {
+			return
+		}
+		if err != nil && !hasFailed && w.ctx.Err() == nil {
+			klog.FromContext(w.ctx).Error(err, "Failed to list containers, exits are not detected until the runtime answers")
+		}
+		hasFailed = err != nil
 		select {
 		case <-w.ctx.Done():
-			return
 		case <-time.After(pollInterval):
 		}
 	}
 }
 
 // pollOnce lists the containers once, and closes the channels of those that have exited or are no longer
-// listed. mustContinue is false when no container is watched any more: poll then ends. lastFailed says whether the
-// previous list failed; pollOnce sets it for the next call.
-func (w *exitWatcher) pollOnce(lastFailed *bool) (mustContinue bool) {
+// listed. isIdle says that no container is watched any more: poll must end, because watch begins another one.
+func (w *exitWatcher) pollOnce() (isIdle bool, err error) {
 	ids := w.watchedIDs() // read before the list: a container that is created and watched after the list is not in it
 	ctx, cancel := context.WithTimeout(w.ctx, listTimeout)
 	defer cancel()
 	containers, err := w.list(ctx)
-	if err != nil && !*lastFailed && w.ctx.Err() == nil {
-		klog.FromContext(w.ctx).Error(err, "Failed to list containers, exits are not detected until the runtime answers")
-	}
-	*lastFailed = err != nil
 	if err != nil {
-		return true
+		return false, err
 	}
 	notExited := make(map[string]bool, len(containers))
 	for _, container := range containers {
@@ -107,7 +109,7 @@ func (w *exitWatcher) pollOnce(lastFailed *bool) (mustContinue bool) {
 			delete(w.watched, id)
 		}
 	}
-	return len(w.watched) > 0
+	return len(w.watched) == 0, nil
 }
 
 // watchedIDs returns the IDs of the containers that are watched now.
