@@ -37,9 +37,6 @@ func (c *container) isRunning() bool { return c.state.Running != nil }
 // wasStarted reports whether this agent or a previous one has tried to start c.
 func (c *container) wasStarted() bool { return c.state != v1.ContainerState{} }
 
-// startCall names the call of StartContainer for c.
-func (c *container) startCall() string { return "StartContainer of container " + c.spec.Name }
-
 // markRunning begins a new run of c, whose end has not been noticed yet.
 func (c *container) markRunning(id string, startedAt metav1.Time) {
 	c.id, c.endNoticed, c.restarting = id, false, false

@@ -1,6 +1,7 @@
 package virtualkubelet
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -25,7 +26,7 @@ func (p *containerPod) startContainer(c *container) error {
 		return context.Cause(p.active)
 	}
 	var id string
-	var startErr error // from StartContainer; nil: it has returned an ID or has panicked
+	var startErr error // from StartContainer; nil: it has returned an ID or was not called
 	pod := p.podWithStatus()
 	err := p.provider.terminator.Start(p.ctx, pod, c.spec.Name, func(ctx context.Context) error {
 		id, startErr = p.callStartContainer(ctx, pod, c)
@@ -33,14 +34,10 @@ func (p *containerPod) startContainer(c *container) error {
 	})
 	switch {
 	case err == nil:
-		p.logResult(p.ctx, c.startCall(), nil)
 	case p.active.Err() != nil:
 		return context.Cause(p.active)
 	default:
-		if startErr == nil { // a panic
-			startErr = err
-		}
-		if id, err = p.checkFailedStart(c, startErr); err != nil {
+		if id, err = p.checkFailedStart(c, cmp.Or(startErr, err)); err != nil {
 			return err
 		}
 	}
@@ -52,10 +49,8 @@ func (p *containerPod) startContainer(c *container) error {
 }
 
 // checkFailedStart lists the containers after StartContainer has failed with startErr. If the container runs
-// nevertheless, checkFailedStart returns its ID, else the error of
-// startContainer.
+// nevertheless, checkFailedStart returns its ID, else the error of startContainer.
 func (p *containerPod) checkFailedStart(c *container, startErr error) (id string, err error) {
-	p.logResult(p.ctx, c.startCall(), startErr)
 	id, listErr := p.findStarted(c)
 	switch {
 	case listErr != nil && p.active.Err() != nil:
@@ -72,18 +67,18 @@ func (p *containerPod) checkFailedStart(c *container, startErr error) (id string
 
 // callStartContainer calls StartContainer when maxStarts allows it, and records that the container runs.
 func (p *containerPod) callStartContainer(ctx context.Context, pod *v1.Pod, c *container) (id string, err error) {
-	err = p.provider.withinMaxStarts(ctx, func() (err error) {
+	err = p.provider.withinMaxStarts(ctx, func() error {
 		p.mu.Lock()
 		if c.restarting { // count the restart now, because it counts even if it fails
 			c.restartCount++
 		}
 		p.mu.Unlock()
-		returned := p.watchCall(ctx, c.startCall(), createTimeout)
-		defer returned()
-		if id, err = p.provider.opts.Runtime.StartContainer(ctx, pod, c.spec); err != nil {
-			return err
-		}
-		return p.checkID("StartContainer", c, id)
+		return p.callGuarded(ctx, "StartContainer of container "+c.spec.Name, createTimeout, func() (err error) {
+			if id, err = p.provider.opts.Runtime.StartContainer(ctx, pod, c.spec); err != nil {
+				return err
+			}
+			return p.checkID("StartContainer", c, id)
+		})
 	})
 	if err == nil {
 		p.markRunning(c, id)

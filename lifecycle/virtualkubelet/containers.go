@@ -13,7 +13,7 @@ import (
 // mutex guards it.
 type containers struct {
 	all        []*container
-	ready      bool // all regular containers and sidecars are ready
+	ready      bool // the condition Ready of the last status that was written
 	readySince metav1.Time
 }
 
@@ -27,18 +27,6 @@ func newContainers(spec *v1.PodSpec) containers {
 		cs.all = append(cs.all, &container{spec: &spec.Containers[i], exited: make(chan struct{})})
 	}
 	return cs
-}
-
-// refreshReady computes whether the pod is ready, and since when: all its containers run, and those of a PodRuntime are
-// also listed as ready. Plain init containers do not count.
-func (cs *containers) refreshReady() {
-	ready := !slices.ContainsFunc(cs.all, func(c *container) bool {
-		isReady := c.isRunning() && (c.reported == nil || c.reported.Ready)
-		return !c.isPlainInit() && !isReady
-	})
-	if ready != cs.ready {
-		cs.ready, cs.readySince = ready, metav1.Now()
-	}
 }
 
 // wasStarted reports whether a container was started, by this agent or a previous one.

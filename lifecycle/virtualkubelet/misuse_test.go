@@ -499,7 +499,7 @@ func TestMisuse(t *testing.T) {
 	}
 }
 
-// The error of New names all invalid options, also those of the terminator.
+// The error of New names all invalid options; those of the terminator, if the others are valid.
 func TestNewNamesAllInvalidOptions(t *testing.T) {
 	rt := newScriptedRuntime()
 	for name, test := range map[string]struct {
@@ -509,11 +509,14 @@ func TestNewNamesAllInvalidOptions(t *testing.T) {
 		"neither Runtime nor Pods": {want: "failed to make a provider: Runtime or Pods: exactly one must be set"},
 		"nil pointers": {
 			opts: virtualkubelet.Options{
-				Runtime: (*misusedRuntime)(nil), PollInterval: -1, Terminator: lifecycle.TerminatorOptions{StopTimeoutSlack: -1},
+				Runtime: (*misusedRuntime)(nil), PollInterval: -1,
 			},
 			want: `failed to make a provider: Runtime is a nil *virtualkubelet_test.misusedRuntime: leave it out or set a value
-PollInterval: must not be negative, is -1ns
-failed to create terminator: StopTimeoutSlack: must not be negative, is -1ns`,
+PollInterval: must not be negative, is -1ns`,
+		},
+		"an option of the terminator": {
+			opts: virtualkubelet.Options{Runtime: rt, Terminator: lifecycle.TerminatorOptions{StopTimeoutSlack: -1}},
+			want: "failed to make a provider: failed to create terminator: StopTimeoutSlack: must not be negative, is -1ns",
 		},
 		"a PollInterval without a unit": {
 			opts: virtualkubelet.Options{Runtime: rt, PollInterval: 5},

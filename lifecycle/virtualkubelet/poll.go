@@ -87,8 +87,8 @@ func (p *poller) adopt(ctx context.Context, pod *v1.Pod, number int, isOrphan bo
 		known.whole().observeList(pod, number)
 		return
 	}
+	added.observeList(pod, number) // first, because run sends a status
 	added.run()
-	added.observeList(pod, number)
 	if isOrphan {
 		p.provider.spawn(added.name, func() { _ = added.end(added.ctx, added.markDeleted(pod)) }) // fails only after Close
 	}

@@ -13,7 +13,6 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/kubegrace/kubegrace/internal/call"
-	"github.com/kubegrace/kubegrace/internal/nilcheck"
 	"github.com/kubegrace/kubegrace/lifecycle"
 )
 
@@ -34,17 +33,10 @@ type Provider struct {
 }
 
 // New returns a provider without pods. It starts no goroutine. The error joins an error for each invalid
-// option.
+// option; those of Options.Terminator are checked when the others are valid.
 func New(opts Options) (*Provider, error) {
-	err := opts.validate()
-	if err != nil { // go on with valid values, so that the error also has those of the terminator's options
-		opts.PollInterval = max(opts.PollInterval, 0)
-		if nilcheck.IsTypedNil(opts.Runtime) {
-			opts.Runtime = nil
-		}
-		if nilcheck.IsTypedNil(opts.Pods) {
-			opts.Pods = nil
-		}
+	if err := opts.validate(); err != nil {
+		return nil, fmt.Errorf("failed to make a provider: %w", err)
 	}
 	opts.PollInterval = cmp.Or(opts.PollInterval, defaultPollInterval)
 	p := &Provider{opts: opts, registered: make(chan struct{}), pods: newPodTable(), starts: make(chan struct{}, maxStarts)}
@@ -53,9 +45,8 @@ func New(opts Options) (*Provider, error) {
 	if newTerminator == nil {
 		newTerminator = func(opts lifecycle.TerminatorOptions) (terminator, error) { return lifecycle.NewTerminator(opts) }
 	}
-	var terminatorErr error
-	p.terminator, terminatorErr = newTerminator(p.terminatorOptions())
-	if err := errors.Join(err, terminatorErr); err != nil {
+	var err error
+	if p.terminator, err = newTerminator(p.terminatorOptions()); err != nil {
 		return nil, fmt.Errorf("failed to make a provider: %w", err)
 	}
 	p.ctx, p.close = context.WithCancelCause(context.Background()) //nolint:forbidigo // New has no context; Close ends it

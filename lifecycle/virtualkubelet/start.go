@@ -4,6 +4,8 @@ import (
 	"context"
 
 	"k8s.io/klog/v2"
+
+	"github.com/kubegrace/kubegrace/lifecycle"
 )
 
 // startPod admits the pod, unless a previous agent has done so, and starts it once the earlier pods with its name have
@@ -39,9 +41,12 @@ func (m *managedPod) startPod(earlier []*managedPod) {
 func (m *managedPod) awaitNames(earlier []*managedPod) error {
 	for _, other := range earlier {
 		select {
-		case <-other.ctx.Done():
+		case <-other.ctx.Done(): // forgotten, or the provider is closed
 		case <-m.active.Done():
 		}
 	}
-	return context.Cause(m.active) // nil unless nothing may be started any more
+	if m.provider.isClosed() { // then the contexts of the pods end one after the other
+		return lifecycle.ErrClosed
+	}
+	return context.Cause(m.active) // nil unless the pod's termination has begun
 }

@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	v1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
 // The kubelet's reasons, message and exit codes.
@@ -46,7 +47,6 @@ func statusID(id string) string { return "virtual-kubelet://" + id }
 // write writes phase, container statuses and readiness into the status of a pod, and keeps other fields. If hasEnded is
 // true, all containers have ended for good, and the phase is Succeeded or Failed.
 func (cs *containers) write(pod *v1.Pod, hasEnded bool) {
-	cs.refreshReady()
 	status := &pod.Status
 	status.Phase = cs.phase(hasEnded)
 	status.ObservedGeneration = pod.Generation
@@ -87,8 +87,16 @@ func (cs *containers) phase(hasEnded bool) v1.PodPhase {
 }
 
 // writeConditions writes the conditions ContainersReady and Ready, which are always equal: readiness gates do not
-// count. It keeps all other conditions.
+// count. It keeps all other conditions. A pod is ready if all its containers run, and those of a PodRuntime are also listed
+// as ready. Plain init containers do not count.
 func (cs *containers) writeConditions(pod *v1.Pod) {
+	ready := !slices.ContainsFunc(cs.all, func(c *container) bool {
+		isReady := c.isRunning() && (c.reported == nil || c.reported.Ready)
+		return !c.isPlainInit() && !isReady
+	})
+	if ready != cs.ready {
+		cs.ready, cs.readySince = ready, metav1.Now()
+	}
 	value, reason := v1.ConditionFalse, "ContainersNotReady"
 	if cs.ready {
 		value, reason = v1.ConditionTrue, ""
