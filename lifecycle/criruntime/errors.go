@@ -22,8 +22,10 @@ func withSentinel(err error) error {
 		sentinel = context.DeadlineExceeded
 	case codes.Canceled:
 		sentinel = context.Canceled
+	default:
+		return err
 	}
-	if sentinel == nil || errors.Is(err, sentinel) {
+	if errors.Is(err, sentinel) {
 		return err
 	}
 	return fmt.Errorf("%w: %w", sentinel, err)

@@ -33,8 +33,8 @@ func (p *Provider) newContainerPod(ctx context.Context, pod *v1.Pod) *containerP
 // setSpec does nothing: the containers of a pod do not change.
 func (*containerPod) setSpec(*v1.PodSpec) {}
 
-// isRemoved returns true: a Runtime has no pods to remove.
-func (*containerPod) isRemoved() bool { return true }
+// remove returns true: a Runtime has no pods to remove.
+func (*containerPod) remove() (removed bool) { return true }
 
 // start starts the containers in the order of the spec. A plain init container must succeed before the next
 // container starts. The error ends the pod: a container will not start, or the termination has begun.

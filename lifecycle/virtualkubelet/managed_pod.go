@@ -34,9 +34,9 @@ type managedPod struct {
 // workload is what a pod runs: a containerPod with a [Runtime], a wholePod with a [PodRuntime]. The caller of the methods
 // from wasStarted on holds the managedPod's mutex.
 type workload interface {
-	watch()          // begins to learn from the runtime what has ended
-	start() error    // starts the pod; an error ends the pod
-	isRemoved() bool // removes the pod, which has ended, from the runtime; false if the provider is closed before that
+	watch()       // begins to learn from the runtime what has ended
+	start() error // starts the pod; an error ends the pod
+	remove() bool // removes the pod from the runtime once it has ended; false if the provider is closed before that
 
 	wasStarted() bool                 // whether the runtime has had anything of the pod: a previous agent has then admitted it
 	mayRun() bool                     // whether anything may still run or restart, so that there is no final status yet

@@ -36,7 +36,7 @@ func (m *managedPod) sendStatuses() {
 		if !m.send() { // the pod is still needed
 			continue
 		}
-		if m.workload.isRemoved() && m.tryForget() {
+		if m.workload.remove() && m.tryForget() {
 			return
 		}
 	}

@@ -153,9 +153,9 @@ func (w *wholePod) call(ctx context.Context, name string, f func(context.Context
 	return isKnown, err
 }
 
-// isRemoved waits until the pod has ended, and calls Delete until a list lacks the pod, or Delete says that it does not
+// remove waits until the pod has ended, and calls Delete until a list lacks the pod, or Delete says that it does not
 // exist. It returns false if the provider is closed before that.
-func (w *wholePod) isRemoved() bool {
+func (w *wholePod) remove() (removed bool) {
 	for w.await(w.ctx, func() bool { return !w.runs }) {
 		pod := w.podWithStatus()
 		isKnown, err := w.call(w.ctx, "Delete", func(ctx context.Context) error { return w.provider.opts.Pods.Delete(ctx, pod) })
