@@ -60,27 +60,6 @@ func (d *desired) copy() *v1.Pod {
 	return pod
 }
 
-// markDeleted records a call of DeletePod with this pod, whose termination may already be in progress. It returns the
-// grace period in seconds that replaces the pod's own; nil: the pod's own. There are three cases:
-//
-//   - The pod is terminating, and the API server no longer has it. virtual-kubelet then passes a copy that GetPod or
-//     GetPods returned, which the terminatingAnnotation marks. forcedGrace decides.
-//   - The pod was adopted from a previous agent. Its deletion may be older than this process, so it gets only the rest of
-//     its grace period.
-//   - Any other pod keeps its own grace period.
-func (d *desired) markDeleted(pod *v1.Pod, isTerminating bool) (override *int64) {
-	d.deleted = true
-	if _, isCopy := pod.Annotations[terminatingAnnotation]; isCopy && isTerminating {
-		return d.forcedGrace()
-	}
-	if d.adopted {
-		override = ptr.To(graceperiod.LeftOfDeletion(pod, time.Now()))
-	}
-	d.replace(pod)
-	d.deletionSeen = d.deletionSeen || pod.DeletionTimestamp != nil
-	return override
-}
-
 // forcedGrace returns the grace period for a pod that has vanished from the API server while it runs. If its
 // deletion was seen before, somebody has since deleted the pod by force, and it gets 1 s. Otherwise the result is nil:
 // the pod keeps its own.
@@ -115,14 +94,30 @@ func (m *managedPod) supersede() (override *int64) {
 	return m.desired.forcedGrace()
 }
 
-// markDeleted records a call of DeletePod. It returns the grace period in seconds that replaces the pod's own;
-// nil: the pod's own. A pod whose final status was sent is now forgotten.
+// markDeleted records a call of DeletePod with this pod, whose termination may already be in progress. It returns the
+// grace period in seconds that replaces the pod's own; nil: the pod's own. A pod whose final status was sent is now
+// forgotten. There are three cases:
+//
+//   - The pod is terminating, and the API server no longer has it. virtual-kubelet then passes a copy that GetPod or
+//     GetPods returned, which the terminatingAnnotation marks. forcedGrace decides.
+//   - The pod was adopted from a previous agent. Its deletion may be older than this process, so it gets only the rest of
+//     its grace period.
+//   - Any other pod keeps its own grace period.
 func (m *managedPod) markDeleted(pod *v1.Pod) (override *int64) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	override = m.desired.markDeleted(pod, m.ending.terminating)
+	d := &m.desired
+	d.deleted = true
 	if m.ending.finalSent {
 		m.wake() // its goroutine forgets the pod
 	}
+	if _, isCopy := pod.Annotations[terminatingAnnotation]; isCopy && m.ending.terminating {
+		return d.forcedGrace()
+	}
+	if d.adopted {
+		override = ptr.To(graceperiod.LeftOfDeletion(pod, time.Now()))
+	}
+	d.replace(pod)
+	d.deletionSeen = d.deletionSeen || pod.DeletionTimestamp != nil
 	return override
 }
