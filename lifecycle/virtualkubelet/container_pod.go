@@ -24,8 +24,8 @@ type containerPod struct {
 
 // newContainerPod returns a pod of which no container was started. It is not in the podTable yet.
 func (p *Provider) newContainerPod(ctx context.Context, pod *v1.Pod) *containerPod {
-	m, pod := newManagedPod(ctx, p, pod)
-	c := &containerPod{managedPod: m, containers: newContainers(&pod.Spec), exited: make(chan struct{}, 1)}
+	m := newManagedPod(ctx, p, pod)
+	c := &containerPod{managedPod: m, containers: newContainers(&m.desired.pod.Spec), exited: make(chan struct{}, 1)}
 	m.workload = c
 	return c
 }

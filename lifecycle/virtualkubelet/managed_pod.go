@@ -54,16 +54,15 @@ func (p *Provider) newPod(ctx context.Context, pod *v1.Pod) *managedPod {
 	return p.newContainerPod(ctx, pod).managedPod
 }
 
-// newManagedPod returns a pod without a workload, and the copy of the API's pod that it has.
-func newManagedPod(ctx context.Context, provider *Provider, pod *v1.Pod) (*managedPod, *v1.Pod) {
-	pod = pod.DeepCopy()
+// newManagedPod returns a pod without a workload. It copies the API's pod.
+func newManagedPod(ctx context.Context, provider *Provider, pod *v1.Pod) *managedPod {
 	m := &managedPod{
 		caller: caller{name: nameOf(pod), calls: &provider.calls}, provider: provider, key: keyOf(pod), created: metav1.Now(),
-		changed: make(chan struct{}, 1), ended: make(chan struct{}), desired: desired{pod: pod},
+		changed: make(chan struct{}, 1), ended: make(chan struct{}), desired: desired{pod: pod.DeepCopy()},
 	}
 	m.ctx, m.cancel = provider.context(ctx)
 	m.active, m.deactivate = context.WithCancelCause(m.ctx)
-	return m, pod
+	return m
 }
 
 // isTerminating reports whether the pod's termination has begun, which stays true after its end.

@@ -29,8 +29,8 @@ type wholePod struct {
 
 // newWholePod returns a pod that was not created yet. It is not in the podTable yet.
 func (p *Provider) newWholePod(ctx context.Context, pod *v1.Pod) *wholePod {
-	m, pod := newManagedPod(ctx, p, pod)
-	w := &wholePod{managedPod: m, containers: newContainers(&pod.Spec), observed: make(chan struct{})}
+	m := newManagedPod(ctx, p, pod)
+	w := &wholePod{managedPod: m, containers: newContainers(&m.desired.pod.Spec), observed: make(chan struct{})}
 	m.workload = w
 	return w
 }
