@@ -2,6 +2,7 @@ package virtualkubelet
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"time"
 
@@ -38,6 +39,7 @@ func (r containerRuntime) Running(ctx context.Context, pod *v1.Pod) ([]lifecycle
 	p, _ := m.workload.(*containerPod)
 	previousRuns := p.currentRuns()
 	listed, err := r.opts.Runtime.Running(ctx, pod)
+	p.logResult(p.ctx, "the search for runs of a previous agent", twoRuns(listed))
 	if err != nil || p.endMissing(previousRuns, listed, false) {
 		return listed, err
 	}
@@ -50,6 +52,19 @@ func (r containerRuntime) Running(ctx context.Context, pod *v1.Pod) ([]lifecycle
 		p.endMissing(previousRuns, listed, true)
 	}
 	return listed, err
+}
+
+// twoRuns returns an error if the list has two runs of a container. The provider starts a container only when it knows of no
+// other run: the other one is a previous agent's.
+func twoRuns(listed []lifecycle.Container) error {
+	for i, c := range listed {
+		for _, other := range listed[:i] {
+			if other.Name == c.Name && other.ID != c.ID {
+				return fmt.Errorf("the runtime lists container %q twice, with the IDs %q and %q: was the pod not adopted after a restart of the agent", c.Name, other.ID, c.ID)
+			}
+		}
+	}
+	return nil
 }
 
 // run is one run of a container, which has another ID after a restart.

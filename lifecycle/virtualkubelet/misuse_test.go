@@ -406,6 +406,13 @@ func TestMisuse(t *testing.T) {
 			close(m.release)
 			require.NoError(m, <-ended)
 		},
+		"a pod of a previous agent is not adopted": func(m *misuse) {
+			m.rt.Start(misusedPod("w", "uid", "a", "b"), "b", "of-the-previous-agent", lifecycletest.Script{})
+			m.createPod("a", "b")
+			wait(time.Minute)
+			m.requireLogged(`A call has failed: the runtime lists container "b" twice, with the IDs "of-the-previous-agent" and "w/b": ` +
+				"was the pod not adopted after a restart of the agent pod=default/w call=the search for runs of a previous agent")
+		},
 		"Admit refuses without a reason": func(m *misuse) {
 			m.options.Admit = func(*v1.Pod) shutdown.Admission { return shutdown.Admission{} }
 			m.createPod("a")
