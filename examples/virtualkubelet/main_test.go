@@ -175,16 +175,21 @@ func TestSIGTERMRefusesNewPodsAndDrainsTheOthers(t *testing.T) {
 			p.create("drained", "sleep 600", 4)
 			p.waitFor(func() bool { return p.pod("drained").Status.Phase == v1.PodRunning })
 			require.NoError(t, p.cmd.Process.Signal(syscall.SIGTERM))
-			refused := "" // the first pod that was created after the program handled the signal
-			for i := 0; refused == ""; i++ {
-				name := fmt.Sprintf("late-%d", i)
-				p.create(name, "sleep 600", 0)
-				p.waitFor(func() bool { return p.pod(name).Status.Phase != v1.PodPending })
-				// A pod that was created before the program handled the signal runs, or has been drained.
-				if status := p.pod(name).Status; status.Phase == v1.PodFailed && status.Reason != "Terminated" {
-					refused = name
+			// A pod that was created before the program handled the signal runs, or is drained. Such a pod may have no other status
+			// until the end, so the next pod does not wait for it.
+			refused := ""
+			var late []string
+			p.waitFor(func() bool {
+				for _, name := range late {
+					if status := p.pod(name).Status; status.Phase == v1.PodFailed && status.Reason != "Terminated" {
+						refused = name
+						return true
+					}
 				}
-			}
+				late = append(late, fmt.Sprintf("late-%d", len(late)))
+				p.create(late[len(late)-1], "sleep 600", 0)
+				return false
+			})
 			require.Equal(t, "NodeShutdown", p.pod(refused).Status.Reason)
 			require.Empty(t, p.pod(refused).Status.ContainerStatuses)
 			require.NoError(t, p.cmd.Wait())
