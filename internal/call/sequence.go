@@ -19,9 +19,25 @@ func (s *Sequence) Add(f func()) {
 	if s.waiting = append(s.waiting, f); len(s.waiting) > 1 {
 		return // the goroutine that calls the first function goes on with this one
 	}
+	s.start(f)
+}
+
+// start calls f and then the functions that wait, in a goroutine. If one of them ends the goroutine, as runtime.Goexit does,
+// another one goes on with the next function.
+func (s *Sequence) start(f func()) {
+	next := f
 	s.Calls.Go(func() string { return s.Name }, func() {
-		for next := f; next != nil; next = s.removeFirst() {
+		defer func() {
+			if next == nil {
+				return
+			}
+			if next = s.removeFirst(); next != nil {
+				s.start(next)
+			}
+		}()
+		for next != nil {
 			next()
+			next = s.removeFirst()
 		}
 	})
 }

@@ -3,6 +3,7 @@
 package call_test
 
 import (
+	"runtime"
 	"testing"
 	"testing/synctest"
 
@@ -35,5 +36,21 @@ func TestSequenceKeepsTheOrder(t *testing.T) {
 		synctest.Wait()
 		require.Len(t, called, 101)
 		require.IsIncreasing(t, called)
+	})
+}
+
+// A function that ends its goroutine, as an event recorder does that fails a test, does not keep later functions from being
+// called: neither one that waits already, nor one that comes later.
+func TestSequenceGoesOnAfterTheEndOfItsGoroutine(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var called []int
+		calls := &call.Group{}
+		sequence := call.Sequence{Calls: calls, Name: "the recorder"}
+		sequence.Add(runtime.Goexit)
+		sequence.Add(func() { called = append(called, 1) })
+		require.Empty(t, calls.Wait(nil))
+		sequence.Add(func() { called = append(called, 2) })
+		require.Empty(t, calls.Wait(nil))
+		require.Equal(t, []int{1, 2}, called)
 	})
 }
