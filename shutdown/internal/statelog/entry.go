@@ -16,6 +16,10 @@ import (
 // version is the version of the log's format. Logs of other versions are not read.
 const version = 1
 
+// usualPodBytes is the usual size of a pod's line with its Object. A buffer of that size need not grow again and again while
+// kills wait for the log.
+const usualPodBytes = 1 << 10
+
 // header is the first line of a log.
 type header struct {
 	Version int    `json:"version"`
@@ -64,6 +68,7 @@ func (all *newestEntries) put(p *node.Pod) {
 // their entries stay as they were.
 func (all *newestEntries) update(entries node.Entries) (lines []byte, err error) {
 	var text bytes.Buffer
+	text.Grow(usualPodBytes * len(entries.Pods))
 	encoder := json.NewEncoder(&text)
 	var errs []error
 	if s := entries.Shutdown; s != nil {
@@ -107,6 +112,7 @@ func (all *newestEntries) hasPending() bool {
 // text returns the text of a log with these entries.
 func (all *newestEntries) text(bootID string) ([]byte, error) {
 	var text bytes.Buffer
+	text.Grow(usualPodBytes * len(all.Pods))
 	encoder := json.NewEncoder(&text)
 	err := encoder.Encode(header{Version: version, BootID: bootID})
 	if all.Shutdown != nil {
