@@ -109,3 +109,23 @@ func TestKillContainerIsUnsupportedForAPodStopper(t *testing.T) {
 		require.Empty(b, b.rt.Stops())
 	}, stopTogether)
 }
+
+// A container that is killed again and again is not taken for one that the runtime lists under changing IDs: the 12 kills
+// take no time, although the pod's stops are kept as long as another container's postStart hook runs.
+func TestKillContainerManyTimesDuringPostStart(t *testing.T) {
+	inBubble(t, 30, func(b *testBed) {
+		a := b.addMain("a", nil, lifecycletest.Script{})
+		b.pod.Spec.Containers[0].Lifecycle = &v1.Lifecycle{PostStart: &v1.LifecycleHandler{Sleep: &v1.SleepAction{Seconds: 3600}}}
+		b.addStopped("b")
+		ctx, cancel := context.WithCancel(b.quietContext())
+		ended := startCall(func() error { return b.PostStart(ctx, b.pod, a) })
+		for i := range 12 {
+			c := b.rt.Start(b.pod, "b", fmt.Sprintf("b%d", i), lifecycletest.Script{})
+			_, err := b.KillContainer(b.quietContext(), b.pod, c, lifecycle.ContainerRequest{})
+			require.NoError(b, err)
+		}
+		require.Zero(b, b.elapsed())
+		cancel()
+		require.ErrorIs(b, ended(), context.Canceled)
+	})
+}

@@ -39,7 +39,7 @@ type containerStop struct {
 	lastNotified chan struct{} // closed when the newest call of Events or OnHook has returned; nil: there was none
 	deadline     deadline      // its end is zero if the next begin starts a new grace period
 	inProgress   bool          // the stop's goroutine is running
-	earlierRuns  int           // number of runs of the container for which there was a stop before
+	earlierRuns  int           // number of other runs of the container that the termination in progress had stopped before
 	failing      bool          // StopContainer has failed
 	// reported is the outcome by the StopContainer calls that have succeeded, also those of an earlier attempt; "": none
 	// has succeeded, or a list still had the container. Only the stop's goroutine uses it.
@@ -54,9 +54,11 @@ type containerStop struct {
 func newStop(p *podState, c Container) *containerStop {
 	s := &containerStop{pod: p, container: c, run: runOf(c), result: ContainerResult{Name: c.Name, ID: c.ID, Began: c.Began}}
 	s.hook.handled = c.PreStopDone
-	for _, other := range p.stops {
-		if other.container.Name == c.Name {
-			s.earlierRuns++
+	if t := p.termination; t.inProgress() { // else an agent that kills a container again and again is no suspect
+		for _, other := range t.stops {
+			if other.container.Name == c.Name {
+				s.earlierRuns++
+			}
 		}
 	}
 	return s
@@ -198,13 +200,13 @@ func (s *containerStop) waitForOrder() {
 	})
 }
 
-// manyRuns is the number of runs of one container after which its stops pause. It is more than an agent
+// manyRuns is the number of runs of one container in one termination after which its stops pause. It is more than an agent
 // starts that restarts a sidecar while the main containers end.
 const manyRuns = 10
 
-// pauseAfterManyRuns pauses before a stop if manyRuns runs of the container had a stop before: a runtime whose IDs change
-// with each list would otherwise be called without end and without a pause. Before the first such pause it logs the
-// suspicion.
+// pauseAfterManyRuns pauses before a stop if the termination has already stopped manyRuns runs of the container: a runtime
+// whose IDs change with each list would otherwise be called without end and without a pause. Before the first such pause
+// it logs the suspicion.
 func (s *containerStop) pauseAfterManyRuns() {
 	if s.earlierRuns == manyRuns {
 		s.logger().Info("The runtime lists a new run of the container again and again: are its ID and Began the same in each list?", "runs", manyRuns)
