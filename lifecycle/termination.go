@@ -74,9 +74,12 @@ func (p *podState) terminate(ctx context.Context, apiPod *v1.Pod, req *Request) 
 // could not be stopped before and is not named now has ended, and no longer blocks the others.
 func (t *Termination) stopNamed(req *Request) {
 	p := t.pod
+	isNamed := map[*containerStop]bool{}
+	for _, c := range req.Containers {
+		isNamed[p.stopOf(c)] = true
+	}
 	for run, s := range p.stops {
-		isNamed := slices.ContainsFunc(req.Containers, func(c Container) bool { return p.stopOf(c) == s })
-		if s.isGivenUp() && !isNamed {
+		if s.isGivenUp() && !isNamed[s] {
 			delete(p.stops, run)
 		}
 	}

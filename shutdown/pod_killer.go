@@ -84,10 +84,12 @@ func (s *shell) kill(e node.Effect) {
 	setStatus := statusSetter(e.Pod.FinalPolicy(), podcondition.Generation(pod))
 	name, ref, identity := pod.Namespace+"/"+pod.Name, klog.KObj(pod), podkey.Of(pod) // the killer may change the pod
 	isFinal := pod.Status.Phase == v1.PodSucceeded || pod.Status.Phase == v1.PodFailed
-	written := s.newestWrite
+	logged := s.awaitLog()
 	var result KillResult
 	s.start(e, "Options.Killer for pod "+name, func(ctx context.Context) (err error) {
-		s.awaitLog(ctx, written)
+		if logged != nil {
+			_, _ = logged.Wait(ctx) // the error does not matter: the pod is killed anyway
+		}
 		if logger := klog.FromContext(ctx).V(1); logger.Enabled() {
 			s.logLines.Add(func() {
 				logger.Info("Shutdown manager killing pod with gracePeriod", "pod", ref, "gracePeriod", seconds)
@@ -106,16 +108,19 @@ func (s *shell) kill(e node.Effect) {
 	})
 }
 
-// awaitLog waits until the state log has a kill, so that the next agent knows of it. A slow disk delays the kill by at most
-// writeTime; a failed write, or a log that is not read yet, does not delay it. written is the write; nil: the log has the
-// kill, or nothing is stored.
-func (s *shell) awaitLog(ctx context.Context, written *call.Future[struct{}]) {
-	if written == nil {
-		return
+// awaitLog returns a future that is complete when the state log has the kills of this step, so that the next agent knows of
+// them. A slow disk delays the kills by at most writeTime; a failed write, or a log that is not read yet, does not delay
+// them. All kills that follow the same write share the future; nil: nothing is stored. The mutex is held.
+func (s *shell) awaitLog() *call.Future[struct{}] {
+	if written := s.newestWrite; written != nil && s.killsLogged == nil {
+		s.killsLogged = call.Start(s.ctx, s.calls, "the wait for the state log", func(ctx context.Context) (none struct{}, err error) {
+			if _, err := written.Await(ctx, time.Now().Add(writeTime)); errors.Is(err, call.ErrTimeSpent) {
+				s.step(node.Failed{Text: "the state log was not written within " + writeTime.String() + ", killing pods anyway"})
+			}
+			return none, nil
+		})
 	}
-	if _, err := written.Await(ctx, time.Now().Add(writeTime)); errors.Is(err, call.ErrTimeSpent) {
-		s.step(node.Failed{Text: "the state log was not written within " + writeTime.String() + ", killing pods anyway"})
-	}
+	return s.killsLogged
 }
 
 // awaitKill returns the result of a kill. If the error of KillPod has the method Await, as podkiller's *OverdueError has,

@@ -119,13 +119,15 @@ func (s *shell) enter(ctx context.Context) {
 	isFirst := s.users == 1
 	if isFirst {
 		s.ctx, s.cancel = context.WithCancel(context.WithoutCancel(ctx))
+		s.stepped = make(chan struct{}, 1)
 	}
 	ctx = s.ctx
+	stepped := s.stepped
 	s.mu.Unlock()
 	if !isFirst {
 		return
 	}
-	s.calls.Go(func() string { return "the timer of the drain" }, func() { s.runTimer(ctx) })
+	s.calls.Go(func() string { return "the timer of the drain" }, func() { s.runTimer(ctx, stepped) })
 	if s.opts.Policy != nil {
 		s.askPolicies(ctx)
 	}

@@ -32,7 +32,6 @@ type shell struct {
 	logLines    call.Sequence
 	events      call.Sequence // the calls of Options.Events
 	calls       *call.Group
-	stepped     chan struct{} // of size 1; has a value if the core has taken a step that runTimer has not noticed
 
 	mu     sync.Mutex // guards the fields below
 	node   *node.Node
@@ -41,6 +40,9 @@ type shell struct {
 	users  int                        // the calls of Run and TerminateAll that are under way
 	phase  phase                      // of Run
 	aborts map[int]context.CancelFunc // cancels a call that is under way; by the number of the call
+	// stepped is of size 1, and has a value if the core has taken a step that runTimer has not noticed. Each runTimer has
+	// its own.
+	stepped chan struct{}
 	// hostTried and folderTried say that the first attempt to get the inhibitor lock, or to lock the state folder, is over.
 	hostTried, folderTried bool
 	isOpeningOver          bool
@@ -49,6 +51,7 @@ type shell struct {
 
 	isStoring   bool                   // there is a state folder, its log has been read, and Run has not closed it
 	newestWrite *call.Future[struct{}] // the newest write to the log; nil: there was none
+	killsLogged *call.Future[struct{}] // the newest write is over, or kills wait no longer for it; nil: no kill has waited
 	shownTimes  [2]time.Time           // the start and end in the metrics
 
 	storedReport *Report           // the report in the log; nil: none
@@ -82,7 +85,6 @@ func newShell(s *settings, log statelog.Options) *shell {
 		settings: s, node: node.New(s.nodeConfig()), calls: &call.Group{}, aborts: map[int]context.CancelFunc{},
 		reported: map[int]reporting{}, terminated: make(chan struct{}),
 		ready: make(chan struct{}), openingOver: make(chan struct{}), logOpened: make(chan struct{}), madeAt: time.Now(),
-		stepped: make(chan struct{}, 1),
 	}
 	sh.setTerminated = sync.OnceFunc(func() { close(sh.terminated) })
 	log.Dir, log.Times, log.Wrote = s.opts.StateDir, s.byPriority, sh.logWritten
@@ -165,12 +167,12 @@ func (s *shell) afterStep() {
 }
 
 // runTimer passes a Tick to the core whenever the time of [node.Node.Wake] has come, until ctx ends.
-func (s *shell) runTimer(ctx context.Context) {
+func (s *shell) runTimer(ctx context.Context, stepped <-chan struct{}) {
 	for {
 		select {
 		case <-s.untilWake():
 			s.step(node.Tick{})
-		case <-s.stepped: // the time of Wake may have changed
+		case <-stepped: // the time of Wake may have changed
 		case <-ctx.Done():
 			return
 		}

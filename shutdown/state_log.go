@@ -68,6 +68,7 @@ func (s *shell) store(e node.Effect) {
 	} else {
 		s.newestWrite = s.log.Append(entries)
 	}
+	s.killsLogged = nil
 }
 
 // logWritten is called with the error of each write to the log. The log repeats a failed write by itself.
