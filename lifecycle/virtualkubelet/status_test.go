@@ -3,6 +3,7 @@
 package virtualkubelet_test
 
 import (
+	"context"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -11,7 +12,6 @@ import (
 	"github.com/stretchr/testify/require"
 	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/kubegrace/kubegrace/lifecycle/lifecycletest"
 	"github.com/kubegrace/kubegrace/lifecycle/virtualkubelet"
@@ -39,25 +39,29 @@ func TestNoStatusIsSentUntilSidecarsHaveEnded(t *testing.T) {
 	})
 }
 
-// slowRecorder is an event recorder whose calls take this long, which delays a termination.
-type slowRecorder time.Duration
-
-func (s slowRecorder) Event(runtime.Object, string, string, string) { <-time.After(time.Duration(s)) }
-
-// A pod is deleted at 5 s, and a slow event recorder delays its termination. Its regular container exits by itself at
-// 6 s. No status may report this exit, because the sidecar still runs: the last status is that of 0 s.
-func TestNoStatusIsSentWhileATerminationBegins(t *testing.T) {
+// A pod is deleted at 5 s, while the start of its regular container takes until 7 s. StatusChanged sends no status
+// meanwhile: no regular container is running, so virtual-kubelet would remove the pod from the API server although the
+// sidecar runs.
+func TestNoStatusIsSentWhileAContainerOfADeletedPodStarts(t *testing.T) {
 	inBubble(t, func(b *testbed) {
-		b.rt.scripts["app"] = lifecycletest.Script{ExitAfter: 6 * second}
-		b.rt.scripts["proxy"] = lifecycletest.Script{ExitAfterTerm: 9 * second}
+		b.rt.beforeStart = func(_ context.Context, name string) error {
+			if name == "app" {
+				<-time.After(7 * second)
+			}
+			return nil
+		}
+		b.rt.scripts["proxy"] = lifecycletest.Script{ExitAfterTerm: 2 * second}
 		pod := podOf(plain("app"))
 		pod.Spec.InitContainers = []v1.Container{sidecar("proxy")}
 		b.create(pod)
 		wait(5 * second)
 		b.deletePod(pod, 30)
+		b.StatusChanged(pod)
 		wait(second)
 		require.Zero(b, b.lastNotification().at)
-	}, func(o *virtualkubelet.Options) { o.Terminator.Events = slowRecorder(2 * second) })
+		wait(time.Minute)
+		require.Equal(b, 9*second, b.lastNotification().at, "the final status")
+	})
 }
 
 // A pod with three containers is deleted with a grace period of 5 s. One ends at once with exit code 0, one at once with 7,
