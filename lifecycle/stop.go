@@ -174,11 +174,11 @@ func (s *containerStop) execute(recordsKilling bool) {
 	if recordsKilling {
 		s.recordKilling()
 	}
-	if s.pod.terminator.opts.HooksAtTurn && s.podStop == nil {
+	if s.pod.terminator.opts.HooksAtTurn {
 		s.waitForOrder() // the hook runs only at the container's turn
 	}
 	s.runHook()
-	s.waitForOrder()
+	s.waitForOrder() // also after a hook at its turn: meanwhile a container that stops first may have been started again
 	s.pauseAfterManyRuns()
 	outcome, err := s.stopUntilEnded()
 	s.end(outcome, err) // at once, so that the containers that wait for this one can stop
