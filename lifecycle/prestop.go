@@ -46,19 +46,22 @@ func (s *containerStop) runHook() {
 	if hooks == nil {
 		hooks = s.pod.terminator.opts.Hooks
 	}
-	// The hook sees the deadline, which may move earlier, but its context ends only by cancel, with a Cause.
+	// The context tells the hook the deadline, which may move earlier, but does not end at it: it ends only by cancel or
+	// Close, so that its cause says why.
 	ctx, cancel := context.WithCancelCause(&graceContext{Context: s.ctx, stop: s})
 	defer cancel(nil)
 	if !s.beginHook(ctx, handler) {
 		return
 	}
-	apiPod, spec := s.apiPod, s.spec // copies: before Run is called, another attempt may replace them (containerStop.begin)
+	// The goroutine may call Run only after this stop was given up and begun again, and s then has the pod and spec of the
+	// next attempt.
+	apiPod, spec := s.apiPod, s.spec
 	s.pod.spawn(ctx, "the hook", apiPod, spec.Name, func() error {
 		_, err := hooks.Run(ctx, s.container.ID, apiPod, spec, handler)
 		return err
 	}, s.hookReturned)
 	if s.hook.kind == kindSleep { // other hooks may have work to do outside the exited container
-		s.pod.watchExit(ctx, s.apiPod, s.container, cancel, s.addError)
+		s.pod.watchExit(ctx, apiPod, s.container, cancel, s.addError)
 	}
 	s.pod.waitWhile(ctx, func() (wait bool, askAgain time.Time) {
 		wait = !s.hook.returned && ctx.Err() == nil && !s.deadline.hasPassed()

@@ -58,8 +58,8 @@ func TestTerminationCancelsAStart(t *testing.T) {
 	}
 }
 
-// A termination cancels a start, which returns. No list succeeds, so the container may be running: it is RuntimeStuck, and its
-// error is that of the list.
+// A termination cancels a call of Start, which then returns. Each list of containers fails, so the container may be
+// running: its outcome is RuntimeStuck, and its error is that of the list.
 func TestACancelledStartIsStuckIfNoListSucceeds(t *testing.T) {
 	inBubble(t, graceSeconds(1), func(b *testBed) {
 		b.addStopped("app")

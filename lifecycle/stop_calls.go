@@ -31,9 +31,9 @@ type stopCalls struct {
 	timedOut  bool          // a call did not return in time; later calls have timeout 0
 	failures  int
 	failure   error // the newest one
-	// listsAtReturn is the number of lists that had begun when the newest call returned or timed out. A
+	// lastListBeforeReturn is the number of the newest list that had begun when the newest call returned or timed out. A
 	// list with a higher number shows what the call has achieved.
-	listsAtReturn int
+	lastListBeforeReturn int
 }
 
 // stopCall is one call of StopContainer or StopPod.
@@ -117,14 +117,14 @@ func (c *stopCalls) callOnce() (ended, returned bool) {
 // newestListShowsEnd reports whether the newest list shows that the containers have ended, so that no further call is
 // needed. There are two cases:
 //
-//   - The list began after the last call had returned, and lacks the containers. This does not count for a container
-//     with trustSuccess, which lists need not have.
-//   - The list has a later run with the same ID, which a call would stop by mistake.
+//   - The list began after the last call had returned, and has none of the containers. This is no proof for a container
+//     with trustSuccess: its runtime cannot list, or the caller named it without a list.
+//   - The list has a later run with the same ID. The next call, which has only the ID, would stop that run by mistake.
 func (c *stopCalls) newestListShowsEnd() bool {
 	c.pod.mu.Lock()
 	defer c.pod.mu.Unlock()
 	newest := c.pod.lists.newestNumber
-	if len(c.made) > 0 && newest > c.listsAtReturn {
+	if len(c.made) > 0 && newest > c.lastListBeforeReturn {
 		mayRun := func(s *containerStop) bool { return s.options.trustSuccess || s.lastListedIn == newest }
 		if !slices.ContainsFunc(c.targets, mayRun) {
 			return true
@@ -287,7 +287,7 @@ func (c *stopCalls) callError(reply *stopCall) error {
 // requests no list: callErr, the call's error, decides. reply is nil if the call did not return.
 func (c *stopCalls) checkEnded(callErr error, reply *stopCall) error {
 	c.pod.mu.Lock()
-	c.listsAtReturn = c.pod.lists.started
+	c.lastListBeforeReturn = c.pod.lists.started
 	needsList := slices.ContainsFunc(c.targets, func(s *containerStop) bool { return !s.options.trustSuccess })
 	if !needsList {
 		c.pod.mu.Unlock()

@@ -42,9 +42,9 @@ func endedTermination(outcome Outcome, err error) *Termination {
 
 var errNoTermination = errors.New("there is no termination, Terminate begins one")
 
-// orEnded lets exported methods be called on a nil or zero Termination: it returns one that has ended with
-// an error in its place.
-func (t *Termination) orEnded() *Termination {
+// orEndedIfUnset returns t. If t is nil or zero, it returns a Termination that has ended with an error instead, so that
+// the exported methods can be called on every Termination.
+func (t *Termination) orEndedIfUnset() *Termination {
 	if t == nil || t.done == nil {
 		return endedTermination(OutcomeRuntimeStuck, errNoTermination)
 	}
@@ -289,7 +289,7 @@ func (t *Termination) finishIfDone(failure error) (ended bool) {
 		return false
 	}
 	if t.foundNothing() && t.previous != nil { // the earlier termination's containers are all gone: keep its results
-		t.results = t.previous.resultsSinceEnded()
+		t.results = t.previous.resultsOnceAllEnded()
 	} else {
 		t.results = t.finalResults(failure)
 		t.recordMetrics()

@@ -12,7 +12,7 @@ import (
 // container has up to [graceperiod.MinimumContainerSeconds] left to stop. The deadline only moves
 // earlier. It is the zero time if Terminate failed.
 func (t *Termination) Deadline() time.Time {
-	t = t.orEnded()
+	t = t.orEndedIfUnset()
 	t.pod.mu.Lock()
 	defer t.pod.mu.Unlock()
 	return t.deadline.end
@@ -23,7 +23,7 @@ func (t *Termination) Deadline() time.Time {
 // in progress, the terminator makes a concurrent second call with a shorter timeout. Shorten returns
 // false after the termination has ended or the terminator was closed.
 func (t *Termination) Shorten(seconds int64) bool {
-	t = t.orEnded()
+	t = t.orEndedIfUnset()
 	seconds = max(seconds, graceperiod.MinimumPodSeconds)
 	t.pod.mu.Lock()
 	shortened := t.inProgress() && t.ctx.Err() == nil && t.shorten(seconds)

@@ -16,7 +16,7 @@ import (
 // is in progress, after the deadline, for a grace period of 1 s or less, and with a [PodStopper], which
 // stops the pod as a unit.
 func (t *Termination) ShouldRestart(name string) (restart bool, left time.Duration) {
-	t = t.orEnded()
+	t = t.orEndedIfUnset()
 	t.pod.mu.Lock()
 	defer t.pod.mu.Unlock()
 	if !t.canRestart(name) {

@@ -17,7 +17,7 @@ var (
 
 // Result returns a copy of the result so far. It is final once [Termination.Done] is closed.
 func (t *Termination) Result() Result {
-	t = t.orEnded()
+	t = t.orEndedIfUnset()
 	t.pod.mu.Lock()
 	defer t.pod.mu.Unlock()
 	return t.result()
@@ -96,10 +96,10 @@ func (t *Termination) resultWithoutRun(name string, outcome Outcome, err error) 
 	return ContainerResult{Name: name, Phase: PhaseEnded, Outcome: outcome, GrantedSeconds: t.deadline.granted, Err: err}
 }
 
-// resultsSinceEnded returns the results of this earlier termination as those of a later one that found
-// nothing to stop. A container that could not be stopped has since ended by itself, so it becomes
+// resultsOnceAllEnded returns the results for a later termination of the same pod that found no container running: those
+// of t, the earlier termination. A container that t could not stop has ended by itself since then, so its outcome is now
 // [OutcomeNotFound].
-func (t *Termination) resultsSinceEnded() []ContainerResult {
+func (t *Termination) resultsOnceAllEnded() []ContainerResult {
 	results := slices.Clone(t.results)
 	for i := range results {
 		if c := &results[i]; !c.Outcome.hasEnded() {

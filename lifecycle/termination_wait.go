@@ -15,7 +15,7 @@ import (
 
 // Done returns a channel that is closed when every container has ended, was given up, or was left
 // running.
-func (t *Termination) Done() <-chan struct{} { return t.orEnded().done }
+func (t *Termination) Done() <-chan struct{} { return t.orEndedIfUnset().done }
 
 // Wait waits for [Termination.Done], and returns the result and the error of [Result.Err]. When ctx
 // ends first, the termination continues, and Wait returns the result so far and an error that wraps
@@ -23,7 +23,7 @@ func (t *Termination) Done() <-chan struct{} { return t.orEnded().done }
 // If the deadline passed at least [graceperiod.MinimumContainerSeconds] ago, it also records an
 // ExceededGracePeriod event, once per termination, as the kubelet does after its own timeout.
 func (t *Termination) Wait(ctx context.Context) (Result, error) {
-	t = t.orEnded()
+	t = t.orEndedIfUnset()
 	select {
 	case <-t.done:
 		result := t.Result()

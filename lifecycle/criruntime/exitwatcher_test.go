@@ -91,8 +91,9 @@ func TestPollingDetectsAnExitWithinOneInterval(t *testing.T) {
 	})
 }
 
-// A container has exited before it is watched, and another does not exist. The next list finds both, and their channels are
-// closed. A running container stays watched.
+// A container has exited before it is watched. If nothing else is watched, polling begins with a list, which finds the
+// exit at once. While another container is polled, the list at the end of the interval finds the exit, and also that a
+// container does not exist. The running container stays watched.
 func TestPollingDetectsAnEarlierExit(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l, w := startWatcher(t)
@@ -100,7 +101,7 @@ func TestPollingDetectsAnEarlierExit(t *testing.T) {
 		l.set("b", runtimeapi.ContainerState_CONTAINER_EXITED)
 		began := time.Now()
 		<-w.watch("b")
-		require.Zero(t, time.Since(began), "the first list detects the exit")
+		require.Zero(t, time.Since(began), "polling begins with a list")
 		running := w.watch("a")
 		<-time.After(pollInterval / 2)
 		ended, gone := w.watch("b"), w.watch("gone")

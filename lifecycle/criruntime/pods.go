@@ -53,9 +53,10 @@ func (r *Runtime) Pods(ctx context.Context) ([]*v1.Pod, error) {
 	return pods, nil
 }
 
-// readPod builds a pod from the runtime's data. It returns an error if the runtime does not answer. If the
-// runtime answers a request with an error, the pod lacks only what was requested: a pod whose network is
-// unknown must be stopped too.
+// readPod builds a pod from the runtime's data. It returns an error only if the runtime does not answer. If
+// the runtime answers a request with an error, the pod is returned without what was requested, such as its
+// IPs, or with exit code 137 for an exited container: a pod of which something is unknown must be stopped
+// too.
 func (r *Runtime) readPod(ctx context.Context, f *foundPod) (*v1.Pod, error) {
 	logger := klog.LoggerWithValues(klog.FromContext(ctx), "pod", klog.KRef(f.identity.namespace, f.identity.name))
 	pod := &v1.Pod{ObjectMeta: metav1.ObjectMeta{Name: f.identity.name, Namespace: f.identity.namespace, UID: f.identity.uid}}
@@ -72,7 +73,7 @@ func (r *Runtime) readPod(ctx context.Context, f *foundPod) (*v1.Pod, error) {
 		switch {
 		case isNotFound(err):
 			continue // removed since the list
-		case err != nil:
+		case err != nil: // no answer: statusOf returns no other error
 			return nil, err
 		}
 		pod.Spec.Containers = append(pod.Spec.Containers, specOf(logger, c))

@@ -15,9 +15,8 @@ import (
 )
 
 // request returns the request that the kubelet makes for an action; it is always HTTP/1.1. A hook may set
-// any header, repeatedly: Host, User-Agent and Accept then replace the defaults, and an empty Accept means
-// that none is sent. A missing leading slash of the path is added, because the URL is formatted and parsed
-// again.
+// any header, and one header several times. Its Host, User-Agent and Accept replace the defaults, and an
+// empty Accept means that none is sent. A path without a leading slash gets one from url.URL.String.
 func (s *Sender) request(ctx context.Context, host string, container *v1.Container, action *v1.HTTPGetAction) (*http.Request, error) {
 	port, err := portOf(action.Port, container)
 	if err != nil {
