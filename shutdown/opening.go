@@ -56,11 +56,13 @@ func (s *shell) endSlowOpening() {
 	}
 }
 
-// noteTried sets one of hostTried and folderTried, and closes ready once both are set.
+// noteTried notes that one of the two first attempts is over: the one to get the inhibitor lock (hostTried) or the one to
+// lock the state folder (folderTried). tried is that field. Once both are over, the channel of Manager.Ready is closed.
 func (s *shell) noteTried(tried *bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if *tried = true; s.hostTried && s.folderTried {
+	*tried = true
+	if s.hostTried && s.folderTried {
 		s.closeReady()
 	}
 }

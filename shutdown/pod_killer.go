@@ -78,11 +78,12 @@ type KillResult struct {
 // writeTime is how long a kill waits at most until the state log has it.
 const writeTime = 100 * time.Millisecond
 
-// kill starts a kill. It reads the pod now, because later steps may change it. The mutex is held.
+// kill starts the call of Options.Killer for a pod. It reads the node's record of the pod (e.Pod) now, because the call
+// runs in another goroutine, and the next step of the core may change the record. The mutex is held.
 func (s *shell) kill(e node.Effect) {
 	pod, seconds, key := e.Pod.Object, e.Seconds, e.Pod.Key
 	setStatus := statusSetter(e.Pod.FinalPolicy(), podcondition.Generation(pod))
-	name, ref, identity := pod.Namespace+"/"+pod.Name, klog.KObj(pod), podkey.Of(pod) // the killer may change the pod
+	name, ref, identity := pod.Namespace+"/"+pod.Name, klog.KObj(pod), podkey.Of(pod) // now, because the killer might change the *v1.Pod
 	isFinal := pod.Status.Phase == v1.PodSucceeded || pod.Status.Phase == v1.PodFailed
 	logged := s.awaitLog()
 	var result KillResult

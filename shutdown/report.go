@@ -189,7 +189,7 @@ func (s *shell) report(e node.Effect) {
 	s.showReport(of)
 	logger := klog.FromContext(s.ctx).WithValues("pods", len(report.Pods), "notEnded", len(report.podErrs()), "errors", len(report.Errors), "cancelled", report.Cancelled)
 	s.logLines.Add(func() { logger.Info("Shutdown manager completed processing shutdown event") })
-	r := s.reportingOf(of.Number)
+	r := s.firstReportOf(of.Number)
 	if s.opts.OnReport == nil {
 		r.end()
 		return
@@ -204,20 +204,20 @@ func (s *shell) report(e node.Effect) {
 	})
 }
 
-// reporting is the first call of OnReport for one shutdown.
-type reporting struct {
-	over chan struct{} // closed when it has returned, or onReportTime after it was called
+// firstReport says whether the first call of OnReport for one shutdown is over.
+type firstReport struct {
+	over chan struct{} // closed when the call has returned, or onReportTime after it began
 	end  func()        // closes over; may be called again
 }
 
-// reportingOf returns the first call of OnReport for the shutdown with this number, even before that call is made. The
-// mutex is held.
-func (s *shell) reportingOf(number int) reporting {
-	r, isKnown := s.reported[number]
+// firstReportOf returns the firstReport of the shutdown with this number. If there is none yet, it makes one, because
+// awaitReport may begin to wait before OnReport is called. The mutex is held.
+func (s *shell) firstReportOf(number int) firstReport {
+	r, isKnown := s.firstReports[number]
 	if !isKnown {
 		over := make(chan struct{})
-		r = reporting{over: over, end: sync.OnceFunc(func() { close(over) })}
-		s.reported[number] = r
+		r = firstReport{over: over, end: sync.OnceFunc(func() { close(over) })}
+		s.firstReports[number] = r
 	}
 	return r
 }
@@ -225,7 +225,7 @@ func (s *shell) reportingOf(number int) reporting {
 // awaitReport waits until OnReport has returned for the shutdown with this number, or has had onReportTime, or ctx ends.
 func (s *shell) awaitReport(ctx context.Context, number int) {
 	s.mu.Lock()
-	r := s.reportingOf(number)
+	r := s.firstReportOf(number)
 	s.mu.Unlock()
 	select {
 	case <-r.over:

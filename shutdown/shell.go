@@ -54,9 +54,9 @@ type shell struct {
 	killsLogged *call.Future[struct{}] // the newest write is over, or kills wait no longer for it; nil: no kill has waited
 	shownTimes  [2]time.Time           // the start and end in the metrics
 
-	storedReport *Report           // the report in the log; nil: none
-	lastShutdown *node.Shutdown    // LastReport returns its report; nil: LastReport returns storedReport
-	reported     map[int]reporting // by the number of the shutdown
+	storedReport *Report             // the report in the log; nil: none
+	lastShutdown *node.Shutdown      // LastReport returns its report; nil: LastReport returns storedReport
+	firstReports map[int]firstReport // by the number of the shutdown
 
 	terminated        chan struct{} // closed when TerminateAll has drained the node or was stopped
 	setTerminated     func()        // closes terminated; may be called again
@@ -83,7 +83,7 @@ const (
 func newShell(s *settings, log statelog.Options) *shell {
 	sh := &shell{
 		settings: s, node: node.New(s.nodeConfig()), calls: &call.Group{}, aborts: map[int]context.CancelFunc{},
-		reported: map[int]reporting{}, terminated: make(chan struct{}),
+		firstReports: map[int]firstReport{}, terminated: make(chan struct{}),
 		ready: make(chan struct{}), openingOver: make(chan struct{}), logOpened: make(chan struct{}), madeAt: time.Now(),
 	}
 	sh.setTerminated = sync.OnceFunc(func() { close(sh.terminated) })

@@ -90,8 +90,9 @@ func TestPublishNodePausesBetweenItsAttempts(t *testing.T) {
 }
 
 // The first requests hang. PublishNode gives up the first attempt after 1 s, or after a quarter of the remaining time if
-// that is less, and each later one after twice the time, but a single request has at most 2 s. An attempt that does not
-// hang succeeds. The pauses in between are 20 ms, 40 ms and 80 ms, and up to half as much again.
+// that is less, the next after twice this time, and so on. A request within an attempt has at most 2 s, so the third
+// attempt, whose first request hangs, also ends after 2 s. An attempt that does not hang succeeds. The pauses in between
+// are 20 ms, 40 ms and 80 ms, and up to half as much again.
 func TestPublishNodeGivesUpAttemptsThatHang(t *testing.T) {
 	hangFirst := func(c *cluster, times int32) {
 		var n atomic.Int32
@@ -109,7 +110,7 @@ func TestPublishNodeGivesUpAttemptsThatHang(t *testing.T) {
 			start := time.Now()
 			require.NoError(t, c.reporter(t).PublishNode(t.Context(), reboot))
 			took := time.Since(start)
-			require.GreaterOrEqual(t, took, (1000+2000+2000+20+40+80)*time.Millisecond, "a request has 2 s at most")
+			require.GreaterOrEqual(t, took, (1000+2000+2000+20+40+80)*time.Millisecond, "the third attempt would have 4 s, but its request has 2 s")
 			require.LessOrEqual(t, took, (1000+2000+2000+30+60+120)*time.Millisecond)
 		})
 	})

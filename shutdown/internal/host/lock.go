@@ -27,10 +27,10 @@ const (
 type task int
 
 const (
-	taskNone  task = iota // nothing
-	taskKeep              // request the delay
-	taskTake              // request the delay and take a lock
-	taskAdopt             // try once to adopt the previous agent's lock
+	taskNone         task = iota // nothing
+	taskRequestDelay             // request the delay
+	taskTake                     // request the delay and take a lock
+	taskAdopt                    // try once to adopt the previous agent's lock
 )
 
 // lock owns the agent's inhibitor lock. It closes each lock that the host has granted exactly once. Each session
@@ -116,7 +116,7 @@ func (l *lock) nextTask() (task, uint64) {
 	defer l.mu.Unlock()
 	switch {
 	case l.phase == phaseWanted && l.held != nil && l.heldEpoch == l.epoch:
-		return taskKeep, l.epoch
+		return taskRequestDelay, l.epoch
 	case l.phase == phaseWanted:
 		return taskTake, l.epoch
 	case l.phase != phaseClosed && l.held == nil && l.adoption != nil:

@@ -181,20 +181,20 @@ func (s *session) readPending(ctx context.Context) error {
 	}
 }
 
-// doTask does the next task, if there is one, and returns it. If the request of the delay fails, the lock is taken anyway:
-// a short delay is better than none.
+// doTask does the next task, if there is one, and returns it. If the request for the delay fails, the lock is taken
+// anyway: a short delay is better than none.
 func (s *session) doTask(ctx context.Context) (task, error) {
 	next, epoch := s.lock.nextTask()
 	var delayErr, lockErr error
-	if next == taskTake || next == taskKeep {
+	if next == taskTake || next == taskRequestDelay {
 		delayErr = s.requestDelay(ctx)
 		next, epoch = s.lock.nextTask() // a shutdown may have begun during the request
 	}
 	switch next {
 	case taskTake:
-		lockErr = s.inhibit(ctx, epoch, false)
+		lockErr = s.inhibit(ctx, taskTake, epoch)
 	case taskAdopt:
-		lockErr = s.inhibit(ctx, epoch, true)
+		lockErr = s.inhibit(ctx, taskAdopt, epoch)
 		s.lock.do(s.lock.endAdoptionAttempt)
 	default:
 	}
@@ -264,9 +264,10 @@ func setBy(capped *source.DelayCappedError) string {
 	}
 }
 
-// inhibit asks the host for a lock and holds it. epoch is from lock.nextTask. adopting says that a shutdown is in
-// progress, so that the host can only grant the previous agent's lock.
-func (s *session) inhibit(ctx context.Context, epoch uint64, adopting bool) error {
+// inhibit requests a lock from the host and passes it to s.lock, which closes the previous one. why is taskTake, or
+// taskAdopt in a shutdown, when hosts grant only the lock that the previous agent has left. epoch is what lock.nextTask
+// has returned with the task. A failure to close the previous lock is only logged.
+func (s *session) inhibit(ctx context.Context, why task, epoch uint64) error {
 	given, err := callSource(ctx, s.contact, "Inhibit", callTimeout, s.conn.Inhibit)
 	if err == nil && given == nil {
 		err = errors.New("the host returned no lock")
@@ -274,7 +275,7 @@ func (s *session) inhibit(ctx context.Context, epoch uint64, adopting bool) erro
 	if err != nil {
 		return fmt.Errorf("failed to inhibit the shutdown: %w", err)
 	}
-	if err := s.lock.take(ctx, given, epoch, adopting); err != nil {
+	if err := s.lock.take(ctx, given, epoch, why == taskAdopt); err != nil {
 		s.logLines.Add(func() { klog.FromContext(ctx).Error(err, "Failed to close the previous lock") })
 	}
 	return nil
@@ -284,7 +285,7 @@ func (s *session) inhibit(ctx context.Context, epoch uint64, adopting bool) erro
 // until the request must be repeated: soon if the task failed with err, otherwise later, to read the host's limit again.
 func (s *session) waitForTask(ctx context.Context, done task, err error) {
 	var again <-chan time.Time // nil: never
-	switch requestsDelay := done == taskTake || done == taskKeep; {
+	switch requestsDelay := done == taskTake || done == taskRequestDelay; {
 	case requestsDelay && err != nil:
 		again = time.After(reconnectPause)
 	case requestsDelay:
@@ -306,7 +307,7 @@ const (
 	minRetryPause = time.Second
 )
 
-// limit is the host's answer to a request of the delay.
+// limit is the host's answer to a request for the delay.
 type limit struct {
 	granted time.Duration
 	setBy   string // what caps the delay, such as "InhibitDelayMaxSec in /etc/a.conf"; "": nothing, or it is not known
@@ -319,7 +320,7 @@ type delay struct {
 	lastPause   time.Duration         // the last pause while tooShortErr is set
 }
 
-// nextPause returns the pause before the next request of the delay. After a grant that is too small it is
+// nextPause returns the pause before the next request for the delay. After a grant that is too small it is
 // short at first, and doubles with each call.
 func (d *delay) nextPause() time.Duration {
 	if d.tooShortErr == nil {

@@ -37,8 +37,8 @@ type Shutdown struct {
 	HostEnd time.Time `json:"hostEnd"`
 	// Timetable is that of the newest drain; nil: there was none.
 	Timetable *timetable.Table `json:"timetable,omitempty"`
-	// Planned says that the final timetable was made, with the first list of the drain or because none came
-	// in time. From then on its times only move earlier.
+	// Planned says that makeFinalTable has replaced the preliminary timetable: after the first list of pods in the
+	// drain, or because none came in time. After that the timetable is only shortened: no time moves later.
 	Planned   bool      `json:"planned,omitempty"`
 	Cancelled bool      `json:"cancelled,omitempty"`
 	Ended     time.Time `json:"ended"` // when the lock was released, or the shutdown cancelled; zero: not yet

@@ -23,8 +23,8 @@ const (
 	tempPrefix = ".tmp-graceful_node_shutdown_"
 	// lockPause is the pause between two attempts to lock.
 	lockPause = 50 * time.Millisecond
-	// minWait is how long a call may still take after its deadline, so that a call that does not hang returns
-	// its own result.
+	// minWait is how long Lock still waits after the end of its ctx, and how long Close waits at least. A call that
+	// does not hang thus ends with its own result, and only one that hangs is reported as hanging.
 	minWait = time.Second
 )
 
