@@ -31,9 +31,10 @@ func (h *nodeHistory) killedPodsStayRefusedOthersAreReady(f NodeFact) {
 	}
 }
 
-// everyEndIsPublished: at the end the API server has the final status of every pod whose kill has returned, or that was
-// killed and has ended with its boot. There are two exceptions: a power cut may have taken what was not synced, and a
-// static pod that was started again has no final status.
+// everyEndIsPublished: at the end the API server has the final status of each pod whose kill has succeeded, and of each
+// killed pod that ended because the machine did (the next agent knows of the kill from the log). These pods have an
+// answer. A pod has none, and needs no final status, if a power cut took its kill from the log, if the agent died before it
+// had stored the answer, or if a static pod was started again.
 func (h *nodeHistory) everyEndIsPublished(f NodeFact) {
 	if f.What != NodeFinished || !h.Statuses {
 		return

@@ -51,8 +51,9 @@ func (p *podHistory) isUnnamed(id string, from, to Moment) bool {
 	})
 }
 
-// isUnlistedOrReplaced reports whether a list that returned between two moments has no run with the ID, or one that
-// began at another time than that of an earlier list. The earlier list may be the last one before the first moment.
+// isUnlistedOrReplaced reports whether a list that returned between two moments has no run with the ID, or another run
+// with it than an earlier list: one that began at another time. The earlier list is one of the lists between the moments,
+// or one that a decision at the first moment may have used (visibleLists).
 func (p *podHistory) isUnlistedOrReplaced(id string, from, to Moment) bool {
 	var began []time.Time // of the run with the ID, for each list between the moments
 	for _, l := range p.lists {

@@ -360,31 +360,36 @@ type recordedHooks struct {
 	lifecycle.HandlerRunner
 }
 
-// Run runs a hook. A preStop hook is recorded, with the time at which its context ended. Any other hook is a
-// postStart hook: only its failure is recorded, because PostStart then stops the container. A panic is a failure.
+// Run runs a hook. It records a preStop hook, with the time at which its context ended. Any other hook is a postStart
+// hook. If the call panics or ends its goroutine, it has failed with errDidNotReturn.
 func (w recordedHooks) Run(ctx context.Context, id string, pod *v1.Pod, c *v1.Container, handler *v1.LifecycleHandler) (message string, err error) {
-	if pod == nil || c == nil || c.Lifecycle == nil || handler != c.Lifecycle.PreStop { // not a preStop hook
-		err = errDidNotReturn
-		defer func() {
-			if err != nil && pod != nil && c != nil {
-				w.record.recordPostStartKill(pod, c, id)
-			}
-		}()
-		message, err = w.HandlerRunner.Run(ctx, id, pod, c, handler)
-		return message, err
+	if isPreStop := pod != nil && c != nil && c.Lifecycle != nil && handler == c.Lifecycle.PreStop; !isPreStop {
+		return w.runPostStart(ctx, id, pod, c, handler)
 	}
 	h := &Hook{Pod: keyOf(pod), Name: c.Name, ID: id, IsSleep: handler.Sleep != nil}
 	returned := w.record.recordCall(&h.Span, func() { w.record.hooks = append(w.record.hooks, h) })
 	var once sync.Once
 	recordCancel := func() { once.Do(func() { w.record.record(func(now Moment) { h.Cancelled = now }) }) }
 	stop := context.AfterFunc(ctx, recordCancel)
-	err = errDidNotReturn
+	err = errDidNotReturn // stays if HandlerRunner.Run panics
 	defer func() {
 		stop()
 		if ctx.Err() != nil { // the goroutine of AfterFunc may not have run yet
 			recordCancel()
 		}
 		returned(err)
+	}()
+	message, err = w.HandlerRunner.Run(ctx, id, pod, c, handler)
+	return message, err
+}
+
+// runPostStart runs a postStart hook. It records only a failure, because Terminator.PostStart then stops the container.
+func (w recordedHooks) runPostStart(ctx context.Context, id string, pod *v1.Pod, c *v1.Container, handler *v1.LifecycleHandler) (message string, err error) {
+	err = errDidNotReturn // stays if HandlerRunner.Run panics
+	defer func() {
+		if err != nil && pod != nil && c != nil {
+			w.record.recordPostStartKill(pod, c, id)
+		}
 	}()
 	message, err = w.HandlerRunner.Run(ctx, id, pod, c, handler)
 	return message, err
