@@ -81,7 +81,7 @@ func namespaceOf(pid string) (string, error) {
 // unit fails, the test fails at once and prints the unit's journal.
 func (m *Machine) AwaitActive(t testing.TB, unit string) {
 	t.Helper()
-	m.AwaitInvocation(t, unit, "")
+	m.AwaitInvocation(t, unit, "") // "": any start counts, also one before this call
 }
 
 // Invocation returns the invocation ID of a unit. systemd gives each start of a unit a

@@ -13,7 +13,8 @@ import (
 const (
 	// KubeletDropIn is the drop-in file by which a kubelet raises logind's InhibitDelayMaxSec.
 	KubeletDropIn = "/etc/systemd/logind.conf.d/99-kubelet.conf"
-	// KubegraceDropIn is the name of the drop-in file by which an agent with kubegrace raises it.
+	// KubegraceDropIn is the name of the drop-in file by which an agent with kubegrace raises InhibitDelayMaxSec. It is no
+	// path, because the folder is an option of package logind.
 	KubegraceDropIn = "zz-kubegrace.conf"
 	// kubegraceMark is the first line of the drop-ins that kubegrace writes (package logind).
 	kubegraceMark = "# Written by kubegrace"

@@ -113,15 +113,16 @@ func webs(n int, grace int64) (pods []*v1.Pod) {
 	return pods
 }
 
-// The buckets are too short: 30 s, of which 10 s are for critical pods and 20 s for the others. The proposed
-// configuration gives all pods their whole grace period, critical pods included, but for outliers. Outliers are pods
-// with a grace period above 10 min, and the longest 1 % of 100 pods or more. The first wanted duration is the sum of
-// the two proposed buckets, the second is the critical bucket: in the first case 60 s + 30 s, and 30 s.
+// The present buckets are too short: they have 30 s, the last 10 s of them for critical pods. The longer buckets that are
+// proposed have the longest grace period of the critical pods and that of the other pods, without outliers, and never less
+// than now. Outliers are pods with a grace period above 10 min, and the longest 1 % of 100 or more pods that are not
+// critical. If logind's limit does not even allow the present 30 s, to raise it is another proposal, which changes no
+// bucket. In the first case total is 60 s + 30 s, and critical is 30 s.
 func TestProposedConfigurations(t *testing.T) {
 	critical := func(grace int64) *v1.Pod { return newPod("cni", plan.SystemCriticalPriority, grace) }
 	criticalHour := []nodeplan.Outlier{{Name: "default/pod/cni", PodCount: 1, AsksSeconds: 3600, Critical: true}}
 	const lengthen, raise = "Lengthen the buckets", "Raise logind's limit to 30s"
-	// durations are the time of all pods, and the part of it for critical pods, in seconds; zero: no change.
+	// durations are the proposed time of all pods, and the part of it for critical pods, in seconds; zero: no change.
 	type durations struct{ total, critical float64 }
 	for name, test := range map[string]struct {
 		pods      []*v1.Pod
@@ -129,10 +130,10 @@ func TestProposedConfigurations(t *testing.T) {
 		proposals map[string]durations // by title
 		outliers  []nodeplan.Outlier
 	}{
-		"the limit is long enough for critical pods": {
+		"the limit allows the present buckets": {
 			pods: append(webs(50, 60), critical(30)), limit: time.Minute, proposals: map[string]durations{lengthen: {90, 30}},
 		},
-		"the limit is too short for critical pods": {
+		"the limit is shorter than the present buckets": {
 			pods: append(webs(50, 60), critical(30)), limit: 20 * time.Second, proposals: map[string]durations{lengthen: {90, 30}, raise: {}},
 		},
 		"one of 99 pods asks for 500 s": {
