@@ -119,8 +119,9 @@ func (m *Shutdown) Bucket(took time.Duration) {
 // shutdown uses if a killer returns no outcome.
 func podOutcomes() []string { return append(outcomes(), "Ended", "Failed") }
 
-// PodKilled counts a killed pod by outcome (kubelet_graceful_shutdown_pods_total): one of
-// package lifecycle, Ended or Failed. Any other outcome is counted as "other".
+// PodKilled counts a killed pod by outcome (kubelet_graceful_shutdown_pods_total). outcome is a
+// lifecycle.Outcome or, if the killer returned none, "Ended" for a pod that has ended and "Failed"
+// for one that has not. Any other outcome is counted as "other".
 func (m *Shutdown) PodKilled(outcome string) {
 	if !m.isMade() {
 		return

@@ -25,7 +25,8 @@ func (p place) item(name string, i int) place {
 	return p
 }
 
-// child returns the place of a field of the value at p.
+// child returns the place of a field of the value at p. It changes only its own copy of p, because
+// fields is an array.
 func (p place) child(name string) place {
 	p.fields[p.depth] = name
 	p.depth++

@@ -9,9 +9,9 @@ import (
 // gate is the shell script with all that a change has to pass. Its arguments are those of make.
 const gate = ".ci/run"
 
-// checkCommands finds the calls of make and of the gate in pages, in workflows and in the gate itself. Each word of a
-// call is a target, or sets a variable (NAME=VALUE). The Makefile must have the target, or read the variable. Only
-// variables are in capitals.
+// checkCommands checks the calls of make and of the gate in Markdown files, in workflows and in the gate itself. Each
+// word of a call must be a target of the Makefile, or set a variable that the Makefile reads (NAME=VALUE). A name in
+// capitals is a variable, any other is a target. checked is the number of calls.
 func checkCommands(repo repository) (checked int, problems []string, err error) {
 	content, err := repo.read("Makefile")
 	if err != nil {
@@ -60,8 +60,8 @@ func unknownNames(arguments string, known map[string]bool) []string {
 	return unknown
 }
 
-// parseMakefile returns the names of the targets and of the variables of a Makefile. Only variables are in
-// capitals.
+// parseMakefile returns the names of the targets and of the variables of a Makefile. A name in capitals is a
+// variable, any other is a target.
 func parseMakefile(content []byte) map[string]bool {
 	found := map[string]bool{}
 	for _, match := range regexp.MustCompile(`(?m)^([A-Za-z0-9_-]+):(?:[^=]|$)|\$[({]([A-Z_]+)[)}]|\b([A-Z_]+) \?=`).FindAllStringSubmatch(string(content), -1) {

@@ -15,12 +15,12 @@ import (
 	"github.com/kubegrace/kubegrace/metrics"
 )
 
-// disabled is the series that the tests disable, as with --disabled-metrics.
-const disabled = "kubelet_containers_killed_after_grace_total"
+// disabledSeries is the series that the tests disable, as with --disabled-metrics.
+const disabledSeries = "kubelet_containers_killed_after_grace_total"
 
-// TestMain disables a series before it is created, as the flag does.
+// TestMain disables a series before any is created, as a kubelet does for --disabled-metrics.
 func TestMain(m *testing.M) {
-	disable(disabled)
+	disableSeries(disabledSeries)
 	m.Run()
 }
 
@@ -68,7 +68,7 @@ func TestEachSeriesIsDeclared(t *testing.T) {
 	require.NoError(t, err)
 	want := describe(t, pods, node, own) // with kubegrace's own series
 	got := describe(t, LifecycleMetrics(klog.Background()), ShutdownMetrics(klog.Background()), legacyregistry.DefaultGatherer)
-	for _, name := range []string{disabled, "kubelet_sleep_action_ended_by_container_exit_total"} { // the second needs an ExitWatcher
+	for _, name := range []string{disabledSeries, "kubelet_sleep_action_ended_by_container_exit_total"} { // the second needs an ExitWatcher
 		require.Contains(t, want, name)
 		delete(want, name)
 	}

@@ -49,8 +49,7 @@ func newKubegraceManager(conf *Config) Manager {
 	return newManagerOfHost(conf, host)
 }
 
-// newManagerOfHost returns kubegrace's shutdown manager for a host, or the kubelet's stub as newKubegraceManager does. Tests
-// pass a fake host.
+// newManagerOfHost is newKubegraceManager with the host as a parameter. Tests pass a fake host.
 func newManagerOfHost(conf *Config, host source.Source) Manager {
 	if !utilfeature.DefaultFeatureGate.Enabled(features.GracefulNodeShutdown) {
 		return managerStub{}
@@ -67,8 +66,10 @@ func newManagerOfHost(conf *Config, host source.Source) Manager {
 		return shutdown.KillResult{}, conf.KillPodFunc(pod, req.Evict, req.GracePeriodSeconds, observedStatus(pod, req.SetStatus))
 	})
 	opts := shutdown.Options{
-		Config:   config,
-		Plan:     plan.Options{Limit: cmp.Or(schedule.Total(), -1)}, // the kubelet requests the configured seconds; -1: without any, it requests 0 s
+		Config: config,
+		// The kubelet requests exactly the configured seconds, so they are also the limit. If there are none, the limit is
+		// -1 (no delay), because 0 would mean that there is no limit.
+		Plan:     plan.Options{Limit: cmp.Or(schedule.Total(), -1)},
 		ListPods: shutdown.ListPodsFunc(conf.GetPodsFunc, nil),
 		Killer:   killer,
 		Source:   host,

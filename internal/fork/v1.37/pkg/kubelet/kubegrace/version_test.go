@@ -2,5 +2,5 @@ package kubegrace
 
 import "k8s.io/component-base/metrics"
 
-// disable does what the flag --disabled-metrics does.
-func disable(name string) { metrics.SetDisabledMetrics([]string{name}) }
+// disableSeries does what the flag --disabled-metrics does.
+func disableSeries(name string) { metrics.SetDisabledMetrics([]string{name}) }
