@@ -13,7 +13,7 @@ type nodeRule struct {
 	check func(*nodeHistory, NodeFact)
 }
 
-// nodeRules returns the rules.
+// nodeRules returns the rules that each recorded history of a node must keep.
 func nodeRules() []nodeRule {
 	return []nodeRule{
 		{"a deadline only moves earlier", (*nodeHistory).deadlineOnlyMovesEarlier},

@@ -67,7 +67,7 @@ func openFDStore() (*fdStore, error) {
 		return store, nil
 	}
 	if err := os.Setenv("LISTEN_FDNAMES", strings.Join(names, ":")); err != nil {
-		return nil, fmt.Errorf("take the stored inhibitors: %w", err)
+		return nil, fmt.Errorf("take the stored locks: %w", err)
 	}
 	return store, nil
 }

@@ -26,7 +26,7 @@ const (
 	// hangingPerPause slows reconnecting down: the pause grows by reconnectPause with each 10 calls that hang.
 	// Otherwise a source that hangs would fill the memory.
 	hangingPerPause = 10
-	// reachTimeout is how long after the start of Run HostUnreached is called, if the host was not reached.
+	// reachTimeout is the time from the start of Run to the call of HostUnreached, if the host was not reached.
 	reachTimeout = 5 * time.Second
 )
 

@@ -1,6 +1,6 @@
 // Package kubeletconfig reads the shutdown settings of a kubelet's configuration. The configuration is a
 // file, a folder of drop-ins, or both, as the kubelet's flags --config and --config-dir name them. The
-// file may also have the answer of a kubelet's /configz:
+// file may also contain the answer of a kubelet's /configz:
 //
 //	config, err := kubeletconfig.Load("/var/lib/kubelet/config.yaml", "/etc/kubernetes/kubelet.conf.d")
 //	unknown, err := kubeletconfig.SetFeatureGates(gate, config.FeatureGates)
