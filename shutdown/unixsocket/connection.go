@@ -5,9 +5,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"os"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 )
@@ -66,7 +68,8 @@ func (s *session) startServing(host *net.UnixConn) {
 // serve handles the lines of a host until the host sends no more or the session ends. Then it closes the connection,
 // unless the host waits for the reply to an announcement: that connection stays open for the reply. If a waiting host
 // closes its sending side, this does not cancel the shutdown. A line that is too long, or does not come in time, also ends
-// the connection, with an error as the last reply.
+// the connection, with an error as the last reply. A line without its end counts only if the host has ended what it sends:
+// otherwise it may be cut, such as "poweroff 9" of "poweroff 90".
 func (s *session) serve(host net.Conn) {
 	defer s.unannounced.remove(host)
 	// At the end of the session a deadline in the past interrupts a read in progress.
@@ -74,11 +77,17 @@ func (s *session) serve(host net.Conn) {
 	defer stop()
 	isWaiting := false // host has announced a shutdown and waits for the reply
 	mayReadMore := true
-	lines := bufio.NewScanner(host)
-	lines.Buffer(make([]byte, 0, maxLine), maxLine)
-	for mayReadMore && s.setLineDeadline(host, isWaiting) && lines.Scan() {
+	lines := bufio.NewReaderSize(host, maxLine)
+	var err error // of the newest read
+	for mayReadMore && s.setLineDeadline(host, isWaiting) {
+		var line []byte
+		line, err = lines.ReadSlice('\n')
+		isLastLine := errors.Is(err, io.EOF) && len(line) > 0
+		if err != nil && !isLastLine {
+			break
+		}
 		var waitsNow bool
-		waitsNow, mayReadMore = s.handleLine(lines.Text(), host)
+		waitsNow, mayReadMore = s.handleLine(strings.TrimRight(string(line), "\r\n"), host)
 		if waitsNow {
 			isWaiting = true
 			s.unannounced.remove(host)
@@ -87,8 +96,8 @@ func (s *session) serve(host net.Conn) {
 	if isWaiting {
 		return
 	}
-	switch err := lines.Err(); {
-	case errors.Is(err, bufio.ErrTooLong):
+	switch {
+	case errors.Is(err, bufio.ErrBufferFull):
 		_ = writeLine(host, fmt.Sprintf("error: a line is longer than %d bytes", maxLine)) // fails if the host has closed the connection
 	case errors.Is(err, os.ErrDeadlineExceeded) && s.ctx.Err() == nil: // not interrupted by the end of the session
 		_ = writeLine(host, fmt.Sprintf("error: no line within %v", s.source.idleTimeout)) // fails if the host has closed the connection

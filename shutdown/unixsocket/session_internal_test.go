@@ -4,10 +4,12 @@ package unixsocket
 
 import (
 	"bufio"
+	"errors"
 	"io"
 	"net"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -62,4 +64,45 @@ func TestALineAtTheEndOfASessionIsRefused(t *testing.T) {
 		require.Equal(t, source.KindPoweroff, pending.Kind, "it is not cancelled")
 		require.NoError(t, host.Close())
 	})
+}
+
+// A host has sent a line without its end, which may be the first part of a longer line, such as "poweroff 90". Then it sends
+// nothing for 10 s, the session ends, or its connection is closed as the oldest. The part announces nothing.
+func TestAnIncompleteLineAnnouncesNothing(t *testing.T) {
+	for name, test := range map[string]struct {
+		end   func(s *session, host, agent net.Conn)
+		reply string
+	}{
+		"no more for 10 s": {
+			end:   func(*session, net.Conn, net.Conn) { <-time.After(idleTimeout) },
+			reply: "error: no line within 10s\n",
+		},
+		"the session ends":    {end: func(s *session, _, _ net.Conn) { s.cancel() }},
+		"the agent closes it": {end: func(_ *session, _, agent net.Conn) { _ = agent.Close() }},
+	} {
+		t.Run(name, func(t *testing.T) {
+			for range 20 { // the end of a session and a line may come in either order
+				synctest.Test(t, func(t *testing.T) {
+					s := lockedSession(t)
+					defer s.cancel()
+					host, agent := net.Pipe()
+					defer func() { _ = host.Close() }()
+					s.goroutines.Go(func() { s.serve(agent) })
+					_, err := host.Write([]byte("poweroff 9"))
+					require.NoError(t, err)
+					reply := make(chan string, 1)
+					go func() {
+						text, _ := io.ReadAll(host) // until the agent closes the connection
+						reply <- string(text)
+					}()
+					test.end(s, host, agent)
+					synctest.Wait()
+					_, err = s.Pending(t.Context())
+					require.ErrorIs(t, err, errors.ErrUnsupported, "no shutdown is pending")
+					require.Equal(t, test.reply, <-reply)
+					s.goroutines.Wait()
+				})
+			}
+		})
+	}
 }
