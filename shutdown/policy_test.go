@@ -228,3 +228,29 @@ func TestAnUnusablePolicyIsReported(t *testing.T) {
 		})
 	}
 }
+
+// An agent announces a shutdown of an unknown kind itself, and then the host announces a reboot. Its kind is that of the
+// shutdown. The pods that are killed from then on get the policy of a reboot, PolicyLeaveAsIs: the pod that was being killed
+// before gets a final status.
+func TestTheKindOfTheHostDecidesOnThePolicy(t *testing.T) {
+	pods := list(shutdowntest.Pod("web", 0, 5), shutdowntest.Pod("critical", topPriority, 5))
+	inBubble(t, pods, func(t *testing.T, n *node) {
+		n.killer.Pods = map[string]shutdowntest.Behaviour{"web": {Takes: 3 * time.Second}}
+		n.opts.Policy = func(kind source.Kind) shutdown.PodPolicy {
+			if kind == source.KindReboot {
+				return shutdown.PolicyLeaveAsIs
+			}
+			return shutdown.PolicySetTerminal
+		}
+		n.run()
+		require.NoError(t, n.m.Trigger(source.Event{}))
+		n.advance(time.Second)
+		n.host.Announce(source.Event{Kind: source.KindReboot})
+		n.advance(time.Minute)
+		require.Equal(t, source.KindReboot, n.lastReport().Kind)
+		web, _ := n.killer.Kill("web")
+		critical, _ := n.killer.Kill("critical")
+		require.Equal(t, v1.PodFailed, web.Status.Phase)
+		require.Equal(t, v1.PodRunning, critical.Status.Phase)
+	})
+}

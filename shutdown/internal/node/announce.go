@@ -222,7 +222,7 @@ func (u Unreached) apply(n *Node) {
 // the wall clock.
 func (n *Node) beginShutdown(a Announcement, wall time.Time) {
 	n.lastNumber++
-	s := &Shutdown{Number: n.lastNumber, Began: n.now, Wall: wall, Policy: n.policy(a)}
+	s := &Shutdown{Number: n.lastNumber, Began: n.now, Wall: wall}
 	n.shutdown = s
 	s.announce(a)
 	n.startDrain(s)
@@ -230,12 +230,20 @@ func (n *Node) beginShutdown(a Announcement, wall time.Time) {
 	n.emit(Effect{Do: RecordEvent, Text: textDetected})
 }
 
-// policy returns the pod policy for the kind of an announcement.
-func (n *Node) policy(a Announcement) Policy {
-	if p := n.policies.Of[a.Kind]; p != "" {
+// policy returns the pod policy for the kind of a shutdown.
+func (n *Node) policy(s *Shutdown) Policy {
+	n.reportPolicyError(s)
+	if p := n.policies.Of[s.Kind]; p != "" {
 		return p
 	}
 	return SetTerminal
+}
+
+// reportPolicyError reports, once, what is wrong with the pod policy for the kind of a shutdown, if anything is.
+func (n *Node) reportPolicyError(s *Shutdown) {
+	if text := n.policies.Errors[s.Kind]; text != "" {
+		n.reportError(s, text)
+	}
 }
 
 // resume continues the shutdown of the log with its deadlines. a is the announcement that confirms the shutdown, and

@@ -94,9 +94,7 @@ func (d *drain) begin(n *Node, s *Shutdown) {
 		n.addError(s, text)
 	}
 	n.failures, n.loggedFailure = nil, ""
-	if text := n.policies.Errors[s.Kind]; text != "" {
-		n.reportError(s, text)
-	}
+	n.reportPolicyError(s)
 	d.enterStage(n, preparing)
 }
 

@@ -105,7 +105,7 @@ type (
 // apply does nothing: after each input, Step advances whatever has waited for the current time.
 func (Tick) apply(*Node) {}
 
-// apply sets the policies for the shutdowns that begin from now on.
+// apply sets the policies for the pods that are killed from now on.
 func (p Policies) apply(n *Node) { n.policies = p }
 
 // apply enters StateOpening, unless a shutdown has begun already.

@@ -82,7 +82,7 @@ func (n *Node) killWithoutNotReady(p *Pod) {
 func (n *Node) killInCurrentBucket(p *Pod) {
 	d := &n.drain
 	if !p.isSignalled() {
-		p.Shutdown, p.Policy = d.shutdown.Number, d.shutdown.Policy
+		p.Shutdown, p.Policy = d.shutdown.Number, n.policy(d.shutdown)
 		p.Bucket = d.shutdown.Timetable.Schedule()[d.bucket].Priority
 		p.Granted, p.Signalled = d.window.Seconds(n.planObject(p), n.now), n.now
 		p.Deadline = n.now.Add(graceperiod.Duration(p.Granted))

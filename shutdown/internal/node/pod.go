@@ -29,7 +29,7 @@ type Pod struct {
 	Meant     bool      `json:"meant,omitempty"`    // a drain plans to kill it: the next agent knows this before its first list
 	Shutdown  int       `json:"shutdown,omitempty"` // the number of the shutdown that signalled it; 0: none
 	Joined    []int     `json:"joined,omitempty"`   // the numbers of later shutdowns during which it was still running
-	Policy    Policy    `json:"policy,omitempty"`   // the policy of the shutdown that signalled it
+	Policy    Policy    `json:"policy,omitempty"`   // for the kind that the shutdown had when it signalled the pod
 	Bucket    int32     `json:"bucket"`             // the priority of its bucket
 	Granted   int64     `json:"grantedSeconds"`     // the grace period of the first kill
 	Signalled time.Time `json:"signalled,omitzero"` // zero: not signalled

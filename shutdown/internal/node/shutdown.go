@@ -41,8 +41,7 @@ type Shutdown struct {
 	// drain, or because none came in time. After that the timetable is only shortened: no time moves later.
 	Planned   bool      `json:"planned,omitempty"`
 	Cancelled bool      `json:"cancelled,omitempty"`
-	Ended     time.Time `json:"ended"` // when the lock was released, or the shutdown cancelled; zero: not yet
-	Policy    Policy    `json:"policy,omitempty"`
+	Ended     time.Time `json:"ended"`              // when the lock was released, or the shutdown cancelled; zero: not yet
 	Statuses  bool      `json:"statuses,omitempty"` // the final statuses of its pods are sent to the API server
 	// Prepared, Held and Published say which steps before the first bucket are over, so that they get no
 	// time when the timetable is shortened or resumed. Done is the number of buckets that are over.

@@ -72,7 +72,7 @@ func (n *Node) isSendingFinalStatus(p *Pod) bool {
 	return update.call != 0 && update.sending == FinalStatus && n.now.Before(update.deadline)
 }
 
-// FinalPolicy returns the policy that applies to the pod: that of its shutdown, with two exceptions. Like kubectl drain,
+// FinalPolicy returns the policy that applies to the pod: Policy, with two exceptions. Like kubectl drain,
 // Delete does not delete static pods and pods of a DaemonSet, which would be created again on the same node. A pod with
 // a deletion timestamp always gets a final status, because its deletion waits for that.
 func (p *Pod) FinalPolicy() Policy {

@@ -64,7 +64,7 @@ func (n *Node) beginTerminateAll() {
 	n.lastNumber++
 	s := &Shutdown{
 		Number: n.lastNumber, Began: n.now, Wall: n.terminateAll.wall, Origin: "TerminateAll",
-		Policy: n.policy(Announcement{}), Statuses: n.Options.Steps.Statuses, isTerminateAll: true,
+		Statuses: n.Options.Steps.Statuses, isTerminateAll: true,
 	}
 	s.Timetable = n.newTable(s, n.now)
 	n.addRunningPods(s)

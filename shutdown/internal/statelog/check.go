@@ -47,8 +47,6 @@ func checkShutdown(s *node.Shutdown, now time.Time) error {
 	switch {
 	case s.Number < 1 || s.Number > math.MaxInt32:
 		return fmt.Errorf("number %d is not from 1 to %d", s.Number, math.MaxInt32)
-	case !s.Policy.IsKnown():
-		return fmt.Errorf("policy %q is not known", s.Policy)
 	case s.Cancelled && (s.Ended.IsZero() || len(s.Announced) > 0):
 		return errors.New("cancelled is true, but it has not ended or is announced")
 	case s.Timetable != nil && s.Ended.IsZero() && len(s.Announced) == 0:

@@ -123,7 +123,7 @@ func wholeShutdown(t testing.TB) *node.Shutdown {
 	v := reflect.ValueOf(s).Elem()
 	fill(t, v)
 	requireFilled(t, v)
-	s.Policy, s.Done, s.Timetable, s.Cancelled = node.Delete, 1, table(), false
+	s.Done, s.Timetable, s.Cancelled = 1, table(), false
 	return s
 }
 
@@ -155,8 +155,6 @@ func TestADamagedShutdownIsLeftOut(t *testing.T) {
 	for named, damage := range map[string]func(s *node.Shutdown){
 		"number -1 is not from 1 to 2147483647":          func(s *node.Shutdown) { s.Number = -1 },
 		"number 2147483648 is not":                       func(s *node.Shutdown) { s.Number = math.MaxInt32 + 1 },
-		`policy "Sett" is not known`:                     func(s *node.Shutdown) { s.Policy = "Sett" },
-		`policy "" is not known`:                         func(s *node.Shutdown) { s.Policy = "" },
 		"began 1970-01-01T01:00:01Z is not from":         func(s *node.Shutdown) { s.Began = at(3601) },
 		"began 1969-12-31T23:59:59Z is not from":         func(s *node.Shutdown) { s.Began = at(-1) },
 		"began 0001-01-01T00:00:00Z is not from":         func(s *node.Shutdown) { s.Began = time.Time{} },

@@ -100,7 +100,7 @@ func shutdown(number int) *node.Shutdown {
 	return &node.Shutdown{
 		Number: number, Kind: "reboot", Origin: "logind", Began: at(time.Hour), Wall: time.Date(2026, 9, 30, 12, 0, 0, 1, time.UTC),
 		Announced: []node.Announcement{{Host: true, Origin: "logind", Kind: "reboot", Deadline: at(time.Hour + 30*time.Second)}},
-		Timetable: table, Policy: node.SetTerminal,
+		Timetable: table,
 	}
 }
 
