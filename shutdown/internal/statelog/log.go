@@ -105,8 +105,8 @@ func (l *Log) before(step, path string) error {
 // caller may go on to change its own. The write waits for [Log.Lock]; entries that wait are written together.
 //
 // The future completes when other processes can read the entries. A power cut may lose them until [Log.Sync]
-// has returned. The error is nil if nothing is stored at all (no folder, no lock, no boot ID). After Close
-// there is always an error. A write that has failed is repeated after a pause, and by the next Append.
+// has returned. The error is nil if nothing is stored at all (no folder, no lock, no boot ID), even after Close. Otherwise
+// there is an error after Close. A write that has failed is repeated after a pause, and by the next Append.
 //
 // If the log is of another boot, call Begin first.
 func (l *Log) Append(entries node.Entries) *call.Future[struct{}] {

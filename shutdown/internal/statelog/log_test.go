@@ -156,7 +156,7 @@ func TestNothingIsStoredWithoutABootID(t *testing.T) {
 	require.Equal(t, statelog.Contents{Times: times}, contents(t, statelog.New(o)))
 }
 
-// Without a folder no file is read or written, and every call succeeds. Times are still converted to times since the
+// Without a folder no file is read or written, and every call succeeds, even after Close. Times are still converted to times since the
 // boot, which was an hour ago (boot).
 func TestNothingIsStoredWithoutAFolder(t *testing.T) {
 	o := options("")
@@ -169,6 +169,7 @@ func TestNothingIsStoredWithoutAFolder(t *testing.T) {
 	sinceBoot := l.Since(time.Now())
 	require.False(t, sinceBoot.Before(at(time.Hour)), "the boot was an hour ago")
 	closeLog(t, l)
+	require.NoError(t, await(t, l.Append(entriesOfPods(pod("a")))))
 }
 
 // appendChanges appends 100 changes of the pod a, and returns its last state.
