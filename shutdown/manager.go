@@ -159,7 +159,8 @@ func (m *Manager) Plan() plan.Plan {
 //
 // A static pod restarts under the same UID, and may be the API server itself. Outside a shutdown, the
 // first Admit refuses it, but drops its pending final status, and takes its previous run for ended even
-// if its kill was given up. A later Admit admits the pod.
+// if its kill was given up. A later Admit admits the pod. Only Run can store that, so before Run has read the
+// state every Admit refuses the pod: do not wait for a static pod before you start Run.
 func (m *Manager) Admit(pod *v1.Pod) Admission {
 	if !m.isMade() {
 		return Admission{Reason: notAdmittedReason, Message: errNotMade.Error()}

@@ -8,8 +8,40 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/kubegrace/kubegrace/shutdown"
 	"github.com/kubegrace/kubegrace/shutdown/shutdowntest"
 )
+
+// A static pod is to be restarted by the next agent before its Run, while its final status is still pending. Every Admit
+// refuses it: nothing can be stored before Run, and Run would send the status while the pod runs. When Run has read the
+// state, the first Admit withdraws the status, and the second one admits the pod.
+func TestAStaticPodIsRefusedUntilRun(t *testing.T) {
+	static := staticPod()
+	inBubbleWithState(t, list(static), func(t *testing.T, n *node, one *boot) {
+		c := &cluster{unreachable: true}
+		n.opts.Reporter = c
+		n.runOnBoot(one)
+		n.announce()
+		n.advance(time.Minute)
+		n.host.Cancel()
+		n.advance(time.Second)
+		n.crash()
+		m, err := shutdown.NewManagerOn(n.opts, one.sinceBoot)
+		require.NoError(t, err)
+		for range 3 {
+			require.False(t, m.Admit(static).Admit)
+			n.advance(time.Minute)
+		}
+		n.start(m)
+		n.advance(time.Second)
+		require.False(t, m.Admit(static).Admit, "its status is pending, and is withdrawn now")
+		n.advance(time.Second)
+		require.True(t, m.Admit(static).Admit)
+		c.setUnreachable(false)
+		n.advance(time.Minute)
+		require.Empty(t, c.flushedPods())
+	})
+}
 
 // A static pod is to be restarted under the same UID after a cancelled shutdown, while its final status is still pending.
 // The first Admit, of the same agent or of the next one, refuses the pod and withdraws the status, so that no agent sends
