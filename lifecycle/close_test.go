@@ -4,10 +4,17 @@ package lifecycle_test
 
 import (
 	"context"
+	"sync"
+	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
+	"github.com/go-logr/logr/funcr"
 	"github.com/stretchr/testify/require"
+	v1 "k8s.io/api/core/v1"
+	apiruntime "k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/klog/v2"
 
 	"github.com/kubegrace/kubegrace/lifecycle"
 	"github.com/kubegrace/kubegrace/lifecycle/lifecycletest"
@@ -46,4 +53,69 @@ func TestClosedTerminatorKeepsNoPods(t *testing.T) {
 		require.Equal(b, lifecycle.OutcomeLeftRunning, killed.Outcome)
 		require.Zero(b, b.Pods())
 	})
+}
+
+// agentCode is an event recorder, a hook runner and a logger that count the calls that begin after Close has returned.
+type agentCode struct {
+	closed    atomic.Bool
+	lateCalls atomic.Int32
+}
+
+func (a *agentCode) call() {
+	if a.closed.Load() {
+		a.lateCalls.Add(1)
+	}
+}
+
+func (a *agentCode) Event(apiruntime.Object, string, string, string) { a.call() }
+
+// A call of a method races with Close. When Close has returned nil, nothing that the call has begun may call the agent's
+// code: not the event recorder, the hook or the logger. Each race is run 1,000 times, because its order is random.
+func TestNothingBeginsAfterClose(t *testing.T) {
+	for name, method := range map[string]func(context.Context, *testBed){
+		"Terminate": func(ctx context.Context, b *testBed) { b.Terminate(ctx, b.pod, lifecycle.Request{}) },
+		"KillContainer": func(ctx context.Context, b *testBed) {
+			_, _ = b.KillContainer(ctx, b.pod, containerNamed("app"), lifecycle.ContainerRequest{})
+		},
+		"PostStart": func(ctx context.Context, b *testBed) { _ = b.PostStart(ctx, b.pod, containerNamed("app")) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			for range 1000 {
+				agent := &agentCode{}
+				inBubble(t, graceSeconds(30), func(b *testBed) {
+					b.addPostStart(scriptedExec(), lifecycletest.Script{})
+					logger := funcr.New(func(string, string) { agent.call() }, funcr.Options{Verbosity: 1})
+					var racing sync.WaitGroup
+					racing.Go(func() { method(klog.NewContext(b.Context(), logger), b) })
+					racing.Go(func() {
+						require.NoError(b, b.Close(b.Context()))
+						agent.closed.Store(true)
+					})
+					racing.Wait()
+					synctest.Wait()
+					require.Zero(b, agent.lateCalls.Load())
+				}, withHooks(func(context.Context) error { agent.call(); return nil }), func(o *lifecycle.TerminatorOptions) { o.Events = agent })
+			}
+		})
+	}
+}
+
+// A termination ends before a start of its pod has returned. The start returns after Close: it begins no other termination,
+// and its error says that the terminator was closed.
+func TestAStartThatReturnsAfterCloseBeginsNoTermination(t *testing.T) {
+	inBubble(t, graceSeconds(2), func(b *testBed) {
+		b.addStopped("app")
+		release := make(chan struct{})
+		started := startCall(func() error {
+			return b.Start(b.quietContext(), b.pod, "app", func(context.Context) error { <-release; return nil })
+		})
+		_, err := b.KillPod(b.quietContext(), b.pod, lifecycle.Request{})
+		require.Error(b, err, "the start has not returned")
+		ended, _ := b.Termination(b.pod)
+		require.NoError(b, b.Close(b.Context()))
+		close(release)
+		require.ErrorIs(b, started(), lifecycle.ErrClosed)
+		newest, _ := b.Termination(b.pod)
+		require.Same(b, ended, newest)
+	}, giveUpAfterOneSecond)
 }

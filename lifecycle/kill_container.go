@@ -37,10 +37,13 @@ func (tr *Terminator) KillContainer(ctx context.Context, pod *v1.Pod, c Containe
 		return result, fmt.Errorf("failed to stop container of pod %q: %w", formatPod(pod), err)
 	case tr.opts.Pods != nil:
 		return result, fmt.Errorf("failed to stop container %q: the pod's containers stop as a unit: %w", c.Name, errors.ErrUnsupported)
-	case tr.ctx.Err() != nil:
+	}
+	leave, isOpen := tr.enter("the stop", pod, c.Name)
+	if !isOpen {
 		result.Outcome = OutcomeLeftRunning
 		return result, ErrClosed
 	}
+	defer leave()
 	podCopy := *pod // the stop may outlast this call, and the caller may then change its pod
 	pod = &podCopy
 	newDeadline := deadlineIn(req.grace(pod, c.Name))

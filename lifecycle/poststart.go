@@ -65,9 +65,12 @@ func (tr *Terminator) postStart(caller context.Context, pod *v1.Pod, c Container
 		return false, err
 	case spec.Lifecycle == nil || spec.Lifecycle.PostStart == nil:
 		return false, nil
-	case tr.ctx.Err() != nil:
+	}
+	leave, isOpen := tr.enter("the hook", pod, c.Name)
+	if !isOpen {
 		return false, ErrClosed
 	}
+	defer leave()
 	// Run the hook in another goroutine.
 	handler := spec.Lifecycle.PostStart
 	ctx, cancel := context.WithCancelCause(caller)

@@ -39,7 +39,8 @@ type startCall struct {
 // start must not wait for the termination of its own pod, which waits for start until GiveUpAfter past its
 // deadline. If the pod's termination begins while start runs, start's context ends with the cause
 // [ErrTerminating], which the error of Start wraps. The termination stops the container if it was
-// started anyway. If the termination has already ended, Start stops the container before it returns.
+// started anyway. If the termination has already ended, Start stops the container before it returns, or returns an
+// error that wraps [ErrClosed] if the terminator was closed.
 //
 // After the termination has begun, Start does not call start, and its error wraps ErrTerminating. The
 // exception is a sidecar for which [Termination.ShouldRestart] returns true: start is called, with a
@@ -92,7 +93,8 @@ func (tr *Terminator) start(ctx context.Context, pod *v1.Pod, name string, do fu
 // A container that was started although the pod terminates must be stopped:
 //
 //   - A termination in progress requests a list, which has the container.
-//   - If the termination has ended, startReturned begins another one under the old deadline, and waits for it.
+//   - If the termination has ended, startReturned begins another one under the old deadline, and waits for it. After
+//     Close it cannot, and the error says so.
 //
 // It does neither if there is no termination, or if the termination stops only containers that its caller named.
 func (p *podState) startReturned(ctx context.Context, apiPod *v1.Pod, start *startCall, err error) error {
@@ -107,6 +109,12 @@ func (p *podState) startReturned(ctx context.Context, apiPod *v1.Pod, start *sta
 	}
 	isLate := !t.inProgress()
 	if isLate {
+		leave, isOpen := p.terminator.enter("the termination", apiPod, "")
+		if !isOpen {
+			p.unlock()
+			return withErrTerminating(ctx, errors.Join(err, ErrClosed))
+		}
+		defer leave()
 		t = p.newTermination(p.terminator.callContext(ctx), apiPod, &t.request, t.deadline)
 	}
 	t.requireList()

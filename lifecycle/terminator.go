@@ -98,9 +98,11 @@ func (tr *Terminator) Terminate(ctx context.Context, pod *v1.Pod, req Request) *
 	if err := checkContainers(req.Containers); err != nil {
 		return endedTermination(OutcomeRuntimeStuck, fmt.Errorf("failed to terminate pod %q: Containers: %w", formatPod(pod), err))
 	}
-	if tr.ctx.Err() != nil {
+	leave, isOpen := tr.enter("the termination", pod, "")
+	if !isOpen {
 		return endedTermination(OutcomeLeftRunning, ErrClosed)
 	}
+	defer leave()
 	p := tr.lock(pod)
 	defer p.unlock()
 	return p.terminate(tr.callContext(ctx), pod, &req)
@@ -138,17 +140,25 @@ func (tr *Terminator) Forget(pod *v1.Pod) {
 //
 // When ctx ends first, the error wraps its cause, and names the calls that have not returned, such as hooks
 // and StopContainer calls that ignore their contexts, with their pods and containers. After 5 s Close also
-// logs these calls. Close may be called again.
+// logs these calls. Once Close has returned nil, nothing begins any more, even if a method was called during
+// Close. Close may be called again.
 func (tr *Terminator) Close(ctx context.Context) error {
 	if tr == nil || tr.ctx == nil {
 		return errNotMade
 	}
+	tr.calls.Close()
 	tr.close(CauseTerminatorClosed)
 	hanging := tr.calls.WaitLoudly(ctx, "Terminator.Close", ctx.Done()) // each "CALL of NAMESPACE/POD/CONTAINER"
 	if len(hanging) == 0 {
 		return nil
 	}
 	return fmt.Errorf("the terminator was closed, calls that have not returned: %s: %w", strings.Join(hanging, ", "), context.Cause(ctx))
+}
+
+// enter lets a call of a method start goroutines: until it calls leave, Close waits for it, as for a goroutine that runs
+// what of a pod or container. isOpen is false, and leave nil, after Close.
+func (tr *Terminator) enter(what string, apiPod *v1.Pod, container string) (leave func(), isOpen bool) {
+	return tr.calls.EnterIfOpen(func() string { return what + " of " + fullName(apiPod, container) })
 }
 
 // lock returns the state that the terminator keeps for a pod, with the state's mutex locked. It creates the

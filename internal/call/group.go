@@ -25,6 +25,7 @@ import (
 type Group struct {
 	mu      sync.Mutex // guards the fields below
 	running map[*member]struct{}
+	closed  bool              // EnterIfOpen returns false
 	idle    chan struct{}     // closed when no goroutine is running; nil: no waiter
 	logged  map[string]string // the last logged problem, by the name of the call
 }
@@ -49,6 +50,28 @@ func (g *Group) Go(name func() string, f func()) {
 func (g *Group) Enter(name func() string) (leave func()) {
 	m := g.add(name)
 	return func() { g.remove(m) }
+}
+
+// EnterIfOpen does the same as [Group.Enter] before [Group.Close]. After it, isOpen is false and leave is nil. Work that
+// begins outside the group's goroutines enters with it: Close and then Wait leave no moment in which such work could begin
+// unseen. Until leave is called, it may start goroutines with [Group.Go].
+func (g *Group) EnterIfOpen(name func() string) (leave func(), isOpen bool) {
+	m := &member{name: name}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.closed {
+		return nil, false
+	}
+	g.addLocked(m)
+	return func() { g.remove(m) }, true
+}
+
+// Close makes [Group.EnterIfOpen] return false from now on. It does not wait, and it does not affect the other methods:
+// the goroutines of a closed group may start more of them until they end. It may be called again.
+func (g *Group) Close() {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.closed = true
 }
 
 // Call calls f in a goroutine of the group, and then end once with the error of f. A panic of f becomes a [PanicError].
@@ -104,11 +127,16 @@ func (g *Group) add(name func() string) *member {
 	m := &member{name: name}
 	g.mu.Lock()
 	defer g.mu.Unlock()
+	g.addLocked(m)
+	return m
+}
+
+// addLocked does the same as add. The caller holds the mutex.
+func (g *Group) addLocked(m *member) {
 	if g.running == nil {
 		g.running = map[*member]struct{}{}
 	}
 	g.running[m] = struct{}{}
-	return m
 }
 
 // remove counts a goroutine as ended. If it was the last one, the callers of Wait return.

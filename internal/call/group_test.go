@@ -86,3 +86,31 @@ func TestWaitForAFunctionThatEndedItsGoroutine(t *testing.T) {
 		require.Empty(t, group.Wait(nil))
 	})
 }
+
+// A group is closed while a function of it runs. EnterIfOpen then fails, although Wait has not returned yet. The function and
+// a caller that entered before may start more functions, for which Wait waits.
+func TestClosedGroupAdmitsOnlyItsOwnWork(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var group call.Group
+		name := func() string { return "one" }
+		began := time.Now()
+		leave, isOpen := group.EnterIfOpen(name)
+		require.True(t, isOpen)
+		group.Go(name, func() {
+			<-time.After(time.Second)
+			group.Go(name, func() { <-time.After(time.Second) })
+		})
+		group.Close()
+		_, isOpen = group.EnterIfOpen(name)
+		require.False(t, isOpen)
+		time.AfterFunc(5*time.Second, func() {
+			group.Go(name, func() { <-time.After(2 * time.Second) })
+			leave()
+		})
+		require.Empty(t, group.Wait(nil))
+		require.Equal(t, 7*time.Second, time.Since(began), "5 s until leave, then 2 s of the last function")
+		group.Close()
+		_, isOpen = group.EnterIfOpen(name)
+		require.False(t, isOpen)
+	})
+}

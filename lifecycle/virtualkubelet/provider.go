@@ -63,6 +63,7 @@ func (p *Provider) Close(ctx context.Context) error {
 	if err := p.check(); err != nil {
 		return err
 	}
+	p.calls.Close()
 	p.close(lifecycle.ErrClosed)
 	err := p.terminator.Close(ctx)
 	hanging := p.calls.WaitLoudly(ctx, "Provider.Close", ctx.Done())
@@ -139,9 +140,14 @@ func (p *Provider) context(values context.Context) (context.Context, context.Can
 
 // spawn runs work in a goroutine that Close waits for. After Close it does nothing.
 func (p *Provider) spawn(name types.NamespacedName, work func()) {
-	if !p.isClosed() {
-		p.calls.Go(name.String, work)
+	leave, isOpen := p.calls.EnterIfOpen(name.String)
+	if !isOpen {
+		return
 	}
+	go func() {
+		defer leave()
+		work()
+	}()
 }
 
 // withinMaxStarts waits until fewer than maxStarts starts are in progress, and then calls start. It returns
