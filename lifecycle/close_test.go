@@ -119,3 +119,24 @@ func TestAStartThatReturnsAfterCloseBeginsNoTermination(t *testing.T) {
 		require.Same(b, ended, newest)
 	}, giveUpAfterOneSecond)
 }
+
+// A list does not return in time, and the logger blocks when it gets that failure. Close waits for the logger, and names the
+// list.
+func TestCloseWaitsForTheLogLineOfALateList(t *testing.T) {
+	inBubble(t, graceSeconds(60), func(b *testBed) {
+		release := make(chan struct{})
+		logger := funcr.New(func(string, string) { <-release }, funcr.Options{})
+		b.Terminate(klog.NewContext(b.Context(), logger), b.pod, lifecycle.Request{})
+		<-time.After(lifecycle.DefaultStopTimeoutSlack + time.Second)
+		ctx, cancel := context.WithTimeout(b.quietContext(), time.Second)
+		defer cancel()
+		require.ErrorContains(b, b.Close(ctx), "the runtime's list of ns/pod")
+		close(release)
+		require.NoError(b, b.Close(b.Context()))
+	}, func(o *lifecycle.TerminatorOptions) {
+		o.Runtime = &misused{list: func(ctx context.Context, _ *v1.Pod) ([]lifecycle.Container, error) {
+			<-ctx.Done()
+			return nil, context.Cause(ctx)
+		}}
+	})
+}

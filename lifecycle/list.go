@@ -103,8 +103,10 @@ func (p *podState) startList() {
 		}
 		return err
 	}, func(err error) {
-		if timeout.Stop() { // false: the timer has finished the list already
+		if timeout.Stop() {
 			p.finishList(list, running, err)
+		} else {
+			<-list.done // the timer finishes the list; Close must wait for that
 		}
 		cancel(nil)
 	})
@@ -124,8 +126,8 @@ func (p *podState) finishList(list *listCall, running []Container, err error) {
 		p.lists.newestNumber, p.lists.newestRuns = list.number, running
 		p.applyList(list)
 	}
-	close(list.done)
 	p.startList()
+	close(list.done)
 }
 
 // applyList updates the pod from a list that has arrived. The caller holds the mutex.
