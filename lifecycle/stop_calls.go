@@ -38,7 +38,8 @@ type stopCalls struct {
 
 // stopCall is one call of StopContainer or StopPod.
 type stopCall struct {
-	seconds    int64     // the timeout
+	seconds    int64 // the timeout
+	madeAt     time.Time
 	killAt     time.Time // when the timeout ends, and the runtime kills
 	returnedAt time.Time // this and err are set before the call is sent to stopCalls.replies
 	err        error
@@ -211,7 +212,8 @@ func (c *stopCalls) giveUpAt() time.Time {
 // makeCall makes a call with a timeout of seconds in another goroutine, which sends the reply. It does not
 // wait, so that a runtime that hangs does not hang the stop.
 func (c *stopCalls) makeCall(seconds int64) {
-	made := &stopCall{seconds: seconds, killAt: time.Now().Add(graceperiod.Duration(seconds))}
+	now := time.Now()
+	made := &stopCall{seconds: seconds, madeAt: now, killAt: now.Add(graceperiod.Duration(seconds))}
 	c.made = append(c.made, made)
 	call, ctx := c.call, c.callCtx
 	previous := c.failure // of the previous call: the same panic is not logged again
@@ -274,7 +276,7 @@ func (c *stopCalls) setReported(reply *stopCall) {
 func (c *stopCalls) callError(reply *stopCall) error {
 	switch {
 	case reply == nil:
-		return fmt.Errorf("%s has not returned after %v", c.method(), time.Since(c.firstCallAt))
+		return fmt.Errorf("%s with timeout %d has not returned after %v", c.method(), c.newest().seconds, time.Since(c.newest().madeAt))
 	case !reply.isSuccess():
 		return fmt.Errorf("%s with timeout %d failed: %w", c.method(), reply.seconds, reply.err)
 	default:

@@ -150,3 +150,24 @@ func TestStopJustAfterTheDeadlineKeepsTheMinimumTimeout(t *testing.T) {
 		})
 	}
 }
+
+// The first StopContainer call fails after 3 s. The second begins 0.1 s later and does not return until 6 s, when it is given
+// up. The error says how long the second call took, not how long both did.
+func TestErrorOfAHangingStopHasItsOwnTime(t *testing.T) {
+	inBubble(t, graceSeconds(5), func(b *testBed) {
+		b.addStopped("app")
+		request := lifecycle.Request{Containers: []lifecycle.Container{containerNamed("app")}}
+		_, err := b.KillPod(b.quietContext(), b.pod, request)
+		require.ErrorContains(b, err, "StopContainer with timeout 2 has not returned after 2.9s")
+	}, giveUpAfterOneSecond, func(o *lifecycle.TerminatorOptions) {
+		calls := 0
+		o.Runtime = lifecycle.RuntimeFunc(func(ctx context.Context, _ string, _ int64) error {
+			if calls++; calls == 1 {
+				<-time.After(3 * time.Second)
+				return lifecycletest.ErrScripted
+			}
+			<-ctx.Done()
+			return context.Cause(ctx)
+		})
+	})
+}

@@ -473,7 +473,7 @@ func TestMisuse(t *testing.T) {
 			pod := m.createPod("a")
 			require.NoError(m, m.DeletePod(m.Context(), pod))
 			wait(time.Minute)
-			m.requireLogged("Failed to stop container: StopPod has not returned after")
+			m.requireLogged("Failed to stop container: StopPod with timeout 4 has not returned after 14s")
 		},
 		"Create hangs": func(m *misuse) {
 			m.options.Runtime, m.options.Pods = nil, m.pods

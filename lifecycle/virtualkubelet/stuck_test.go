@@ -70,7 +70,7 @@ func TestAStuckContainerThatExitsEndsItsPod(t *testing.T) {
 		pod := podOf(plain("app"))
 		b.create(pod)
 		result, err := b.KillPod(b.Context(), pod, shutdown.KillRequest{GracePeriodSeconds: ptr.To(int64(10))})
-		require.ErrorContains(b, err, "StopContainer has not returned")
+		require.ErrorContains(b, err, "StopContainer with timeout 0 has not returned")
 		require.Equal(b, "RuntimeStuck", result.Outcome)
 		require.Nil(b, result.Status)
 		require.Equal(b, 130*second, b.elapsed(), "the grace period of 10 s and the 2 min of GiveUpAfter")
