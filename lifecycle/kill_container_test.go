@@ -129,3 +129,19 @@ func TestKillContainerManyTimesDuringPostStart(t *testing.T) {
 		require.ErrorIs(b, ended(), context.Canceled)
 	})
 }
+
+// The first KillContainer grants 0 s, and its only StopContainer fails. The second one grants 5 s and stops the container.
+// Its result has the first grace period, which was 0.
+func TestFirstGracePeriodMayBeZero(t *testing.T) {
+	inBubble(t, graceSeconds(30), func(b *testBed) {
+		app := b.addMain("app", nil, lifecycletest.Script{FailStops: 1})
+		request := lifecycle.ContainerRequest{GracePeriodSeconds: ptr.To(int64(0)), OneAttempt: true}
+		killed, err := b.KillContainer(b.quietContext(), b.pod, app, request)
+		require.ErrorIs(b, err, lifecycletest.ErrScripted)
+		require.Zero(b, killed.GrantedSeconds)
+		request.GracePeriodSeconds = ptr.To(int64(5))
+		killed, err = b.KillContainer(b.quietContext(), b.pod, app, request)
+		require.NoError(b, err)
+		require.Zero(b, killed.GrantedSeconds)
+	})
+}

@@ -117,6 +117,7 @@ func (s *containerStop) replacedBy() (laterRun *Container) {
 // after a request with OneAttempt, because the kubelet records one in each attempt. The caller holds the mutex.
 func (s *containerStop) begin(ctx context.Context, apiPod *v1.Pod, newDeadline deadline, options stopOptions) {
 	// First read what the previous attempt has left, if there was one.
+	isFirst := s.ctx == nil                            // no attempt has begun, and the container was not given up without one (addEndedStop)
 	resumes := !s.deadline.end.IsZero()                // zero: it is the first time, or giveUp lets a new grace period start
 	recordsKilling := !resumes || s.options.oneAttempt // s.options are still those of the previous request
 	if resumes && s.deadline.end.Before(newDeadline.end) {
@@ -128,7 +129,7 @@ func (s *containerStop) begin(ctx context.Context, apiPod *v1.Pod, newDeadline d
 	// Then set the state of the new attempt.
 	s.ctx, s.apiPod, s.options, s.deadline, s.inProgress = ctx, apiPod, options, newDeadline, true
 	s.failing, s.result.Phase, s.result.Outcome, s.result.Err = false, "", "", nil
-	if s.result.GrantedSeconds == 0 { // the result keeps the first grace period
+	if isFirst { // the result keeps the first grace period
 		s.result.GrantedSeconds = newDeadline.granted
 	}
 	s.readSpec()
