@@ -15,7 +15,7 @@ type container struct {
 	id           string
 	state        v1.ContainerState            // empty: not started
 	endNoticed   bool                         // the run is known to have ended, but ContainerEnded has not succeeded for it yet
-	exited       chan struct{}                // closed once the container has ended and will not restart
+	exited       chan struct{}                // closed by markTerminated: the container has ended and will not restart
 	reported     *v1.ContainerStatus          // the status from the PodRuntime's last list; nil: it has none
 	lastEnd      *v1.ContainerStateTerminated // the end of the previous run; nil: none
 	restartCount int32

@@ -107,12 +107,16 @@ func (p *fakePodRuntime) Create(ctx context.Context, pod *v1.Pod) error {
 	if p.hangs(ctx) {
 		return context.Cause(ctx)
 	}
-	if stored, err := p.receive(pod, &p.creates); stored != nil || errors.Is(err, errAway) {
-		return err
-	}
+	stored, err := p.receive(pod, &p.creates)
 	var createErr error
-	if p.change(func() { createErr = p.createErr }); createErr != nil {
+	p.change(func() { createErr = p.createErr })
+	switch {
+	case errors.Is(err, errAway):
+		return err
+	case createErr != nil:
 		return createErr
+	case stored != nil:
+		return nil
 	}
 	for i := range pod.Spec.Containers {
 		if _, err := p.runtime.StartContainer(ctx, pod, &pod.Spec.Containers[i]); err != nil {

@@ -47,12 +47,15 @@ func (w *wholePod) isCreated() bool {
 	return w.wasStarted()
 }
 
-// failContainers ends all containers of a pod that can never run.
+// failContainers ends all containers of a pod that can never run. These ends are not final (markTerminated): if the pod
+// runtime has the pod nevertheless, the states are those of its next list.
 func (w *wholePod) failContainers(err error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for _, c := range w.all {
-		c.markTerminated(notStarted(err))
+		if c.state.Terminated == nil {
+			c.state = v1.ContainerState{Terminated: c.endedWith(notStarted(err))}
+		}
 	}
 	w.wake()
 }

@@ -134,6 +134,23 @@ func TestCreateIsNotRepeatedForAnInvalidPod(t *testing.T) {
 	})
 }
 
+// Create returns an errdefs.ErrInvalidInput, but the PodRuntime has the pod nevertheless: a list has it running. Then the
+// pod vanishes from the lists, and its end is unknown. The provider stops it and reports it as failed.
+func TestAnInvalidPodThatRunsNeverthelessEnds(t *testing.T) {
+	withFakePodRuntime(t, func(b *testbed, p *fakePodRuntime) {
+		wait(second)
+		pod := podOf(plain("app"))
+		b.rt.scripts["app"] = lifecycletest.Script{IgnoreTerm: true}
+		require.NoError(b, p.Create(b.Context(), pod))
+		p.change(func() { p.createErr = errdefs.InvalidInput("no such queue") })
+		b.create(pod)
+		wait(5 * second)
+		p.change(func() { p.hidden[pod.UID] = true })
+		wait(time.Minute)
+		require.Equal(b, v1.PodFailed, b.lastNotification().pod.Status.Phase)
+	})
+}
+
 // Create returns an error, but takes effect 3 s later. The list of 5 s has the pod, so that Create is not called again.
 func TestACreateThatTakesEffectLateIsNotRepeated(t *testing.T) {
 	withFakePodRuntime(t, func(b *testbed, p *fakePodRuntime) {
