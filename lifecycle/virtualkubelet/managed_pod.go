@@ -122,7 +122,7 @@ func (m *managedPod) copyLocked() *v1.Pod {
 		return pod
 	}
 	if pod.Status.StartTime == nil {
-		pod.Status.StartTime = &m.created
+		pod.Status.StartTime = m.created.DeepCopy()
 	}
 	m.workload.write(pod, m.ending.finalizing)
 	return pod

@@ -186,3 +186,13 @@ func TestStatusChangedSendsTheFieldsOfOptionsStatus(t *testing.T) {
 		}
 	})
 }
+
+// GetPod returns a copy. A caller that changes its start time does not change that of the pod.
+func TestTheStartTimeIsACopy(t *testing.T) {
+	inBubble(t, func(b *testbed) {
+		b.create(podOf(plain("app")))
+		pod := b.currentPod()
+		pod.Status.StartTime.Time = time.Time{}
+		require.True(b, b.currentPod().Status.StartTime.Time.Equal(b.began))
+	})
+}
