@@ -37,7 +37,7 @@
 //			ListPods: shutdown.ListPodsFunc(func() []*v1.Pod { return []*v1.Pod{{ObjectMeta: metav1.ObjectMeta{Name: "web"}}} }, nil),
 //			Killer:   shutdown.PodKillerFunc(kill),
 //			OnReport: func(ctx context.Context, r shutdown.Report) {
-//				if r.Cancelled {
+//				if r.Cancelled || r.Ended.IsZero() { // Ended is zero if the end of Run interrupts the drain
 //					return
 //				}
 //				if err := notice.Acknowledge(ctx, azure); err != nil { // Azure need not wait longer

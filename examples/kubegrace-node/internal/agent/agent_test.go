@@ -434,6 +434,104 @@ func TestNoticeOfACloud(t *testing.T) {
 	require.NoError(t, <-b.result)
 }
 
+// slowHost is a host that takes 1 s to close a session.
+type slowHost struct{ source.Source }
+
+// slowSession is a session of a slowHost.
+type slowSession struct{ source.Session }
+
+// Connect returns a session whose Close takes 1 s.
+func (h slowHost) Connect(ctx context.Context) (source.Session, error) {
+	session, err := h.Source.Connect(ctx)
+	return slowSession{session}, err
+}
+
+// Close closes the session after 1 s.
+func (s slowSession) Close() error {
+	<-time.After(time.Second)
+	return s.Session.Close()
+}
+
+// pipes is a listener whose connections are pipes: a bubble cannot wait for a socket.
+type pipes chan net.Conn
+
+// dial connects a client.
+func (p pipes) dial(context.Context, string, string) (net.Conn, error) {
+	ours, theirs := net.Pipe()
+	p <- theirs
+	return ours, nil
+}
+
+// Accept returns the server's end of the next connection.
+func (p pipes) Accept() (net.Conn, error) {
+	if conn, ok := <-p; ok {
+		return conn, nil
+	}
+	return nil, net.ErrClosed
+}
+
+// Close ends Accept.
+func (p pipes) Close() error {
+	close(p)
+	return nil
+}
+
+// Addr returns no useful address: nobody connects to one.
+func (pipes) Addr() net.Addr { return &net.UnixAddr{} }
+
+// Azure announces that it terminates the machine in five minutes, or as soon as the agent acknowledges. The agent must
+// acknowledge after a complete drain. It must not acknowledge when signals end it in the middle of the drain, even if its
+// host takes a second to end the session: the pod still runs, and the next agent continues the drain.
+func TestOnlyACompleteDrainIsAcknowledged(t *testing.T) {
+	for name, test := range map[string]struct {
+		isInterrupted bool
+		acknowledged  int32
+	}{
+		"complete":    {acknowledged: 1},
+		"interrupted": {isInterrupted: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				ends := time.Now().Add(5 * time.Minute).UTC().Format(http.TimeFormat)
+				var acknowledged atomic.Int32
+				connections := make(pipes)
+				azure := &http.Server{ReadHeaderTimeout: time.Minute, Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+					switch {
+					case r.Method == http.MethodPost:
+						acknowledged.Add(1)
+					case strings.HasSuffix(r.URL.Path, "/name"):
+						_, _ = fmt.Fprint(w, "node-1") // if this fails, the client's request fails
+					default:
+						_, _ = fmt.Fprintf(w, `{"DocumentIncarnation": 1, "Events": [{"EventId": "A", "EventType": "Terminate",
+							"Resources": ["node-1"], "EventStatus": "Scheduled", "NotBefore": %q}]}`, ends)
+					}
+				})}
+				served := make(chan error, 1)
+				go func() { served <- azure.Serve(connections) }()
+				defer func() {
+					require.NoError(t, azure.Close())
+					require.ErrorIs(t, <-served, http.ErrServerClosed)
+				}()
+				b := newTestbed(t, podOf("web", 0, "{exitAfterTerm: 3s}"))
+				provider := notice.Azure()
+				provider.Dial = connections.dial
+				b.opts.Source, b.opts.Notice = slowHost{b.host}, &provider
+				b.run()
+				if test.isInterrupted {
+					b.signals <- syscall.SIGTERM
+					b.signals <- syscall.SIGTERM
+					require.ErrorContains(t, <-b.result, "the waiting for ns/web")
+				} else {
+					b.advance(5 * time.Second)
+					b.signals <- syscall.SIGTERM
+					require.NoError(t, <-b.result)
+				}
+				require.Equal(t, test.acknowledged, acknowledged.Load())
+			})
+		})
+	}
+}
+
 // POST /drain stops the pod and answers with the report. A second POST /drain answers with the same report. The node
 // stays drained until POST /undrain, also if the agent is restarted in between with the same /run. While the node is
 // drained, the agent holds no lock.

@@ -111,10 +111,12 @@ func (a *Agent) onPlan(ctx context.Context, p plan.Plan) {
 }
 
 // onReport sends the report of a shutdown to the loop. After a complete drain of a host that goes down it
-// first tells the cloud, which may then end the machine early.
+// first tells the cloud, which may then end the machine early. A drain that the end of this agent interrupts is not
+// complete: its pods still run, and the next agent continues it.
 func (a *Agent) onReport(ctx context.Context, report shutdown.Report) {
+	isComplete := !report.Ended.IsZero()
 	goesDown := !report.Cancelled && report.Origin != drainOrigin
-	if a.opts.Notice != nil && goesDown {
+	if a.opts.Notice != nil && isComplete && goesDown {
 		if err := notice.Acknowledge(ctx, *a.opts.Notice); err != nil && !errors.Is(err, errors.ErrUnsupported) {
 			a.opts.Logger.Error(err, "Failed to tell the cloud that this machine is ready")
 		}
