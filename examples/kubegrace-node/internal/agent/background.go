@@ -67,8 +67,9 @@ func (a *Agent) keepInfo(ctx context.Context) {
 }
 
 // watchAPIServer loads the kubeconfig until that succeeds. It then watches this node's pods on the API server, and
-// stores in Info what the server knows about them. If the watch ends, it loads the kubeconfig again, which may have
-// changed. Until Info has all pods of the first list, and after a failure, "API server" counts as missing.
+// stores in Info what the server knows about them. If the watch fails, it loads the kubeconfig again, which may have
+// changed. Until Info has all pods of the first list, and after a failure until the next one, "API server" counts as
+// missing.
 func (a *Agent) watchAPIServer(ctx context.Context) {
 	const name = "API server"
 	if a.opts.APIServer == nil {

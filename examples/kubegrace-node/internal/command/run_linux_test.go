@@ -41,7 +41,7 @@ func TestTheLockIsHeldWhateverIsMissing(t *testing.T) {
 		"the port is taken":             {[]string{"--listen=" + taken.Addr().String()}, "missing: port of /healthz: "},
 		"there is no kubeconfig":        {[]string{"--kubeconfig=/nonexistent.conf", "--node-name=node"}, "missing: API server: /nonexistent.conf: "},
 		"the kubeconfig is empty":       {[]string{"--kubeconfig=/dev/null", "--node-name=node"}, "missing: API server: "},
-		"there is no API server":        {[]string{"--kubeconfig=DIR/kubeconfig", "--node-name=node"}, "missing: API server: it has not sent the node's pods yet"},
+		"there is no API server":        {[]string{"--kubeconfig=DIR/kubeconfig", "--node-name=node"}, "missing: API server: failed to watch the node's pods: "},
 		"there is no kubelet":           {[]string{"--kubelet-pods=https://127.0.0.1:1/pods"}, "missing: kubelet's pods: "},
 	} {
 		t.Run(name, func(t *testing.T) {

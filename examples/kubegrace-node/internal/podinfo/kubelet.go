@@ -7,12 +7,15 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"sync"
 	"time"
 
 	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
-	"k8s.io/client-go/informers"
+	"k8s.io/apimachinery/pkg/runtime"
+	utilnet "k8s.io/apimachinery/pkg/util/net"
+	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/cache"
@@ -59,31 +62,53 @@ func KubeletPods(ctx context.Context, url string, credentials *rest.Config) (pod
 // has it. [Info.ForgetAllBut] then forgets it, and it must be delivered again.
 const resyncInterval = time.Minute
 
-// WatchAPIServer records in info the pods that an API server has for a node, until ctx ends. It calls synced once,
-// when info has all pods of the first list. It keeps trying to reach an API server that does not answer. A pod that is
-// deleted may still run, so deletions are ignored: [Info.ForgetAllBut] forgets a pod when the runtime no longer
-// has it.
+// WatchAPIServer records in info the pods that an API server has for a node, until ctx ends or a request fails. It calls
+// synced once, when info has all pods of the first list. The error is that of the request, or nil if ctx has ended. A
+// pod that is deleted may still run, so deletions are ignored: [Info.ForgetAllBut] forgets a pod when the runtime no
+// longer has it.
 func WatchAPIServer(ctx context.Context, client kubernetes.Interface, node string, info *Info, synced func()) error {
-	factory := informers.NewSharedInformerFactoryWithOptions(client, resyncInterval,
-		informers.WithTweakListOptions(func(o *metav1.ListOptions) {
-			o.FieldSelector = fields.OneTermEqualSelector("spec.nodeName", node).String()
-		}))
+	watchCtx, end := context.WithCancelCause(ctx) // ends with the error of a request that fails
+	defer end(nil)
+	selector := fields.OneTermEqualSelector("spec.nodeName", node).String()
+	pods := client.CoreV1().Pods(metav1.NamespaceAll)
+	requests := &cache.ListWatch{
+		ListWithContextFunc: func(ctx context.Context, opts metav1.ListOptions) (runtime.Object, error) {
+			opts.FieldSelector = selector
+			return pods.List(ctx, opts)
+		},
+		WatchFuncWithContext: func(ctx context.Context, opts metav1.ListOptions) (watch.Interface, error) {
+			opts.FieldSelector = selector
+			events, err := pods.Watch(ctx, opts)
+			if utilnet.IsConnectionRefused(err) {
+				end(err) // the informer repeats such a watch itself, and its error handler does not get the error
+			}
+			return events, err
+		},
+	}
+	informer := cache.NewSharedIndexInformer(cache.ToListWatcherWithWatchListSemantics(requests, client), &v1.Pod{}, resyncInterval, nil)
 	record := func(object any) {
 		if pod, ok := object.(*v1.Pod); ok {
 			info.Record(FromAPIServer, []v1.Pod{*pod})
 		}
 	}
-	handler, err := factory.Core().V1().Pods().Informer().AddEventHandler(cache.ResourceEventHandlerFuncs{
+	handler, err := informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
 		AddFunc: record, UpdateFunc: func(_, object any) { record(object) },
 	})
 	if err != nil {
 		return err
 	}
-	factory.Start(ctx.Done())
-	if cache.WaitForCacheSync(ctx.Done(), handler.HasSynced) {
+	failed := func(_ context.Context, _ *cache.Reflector, err error) { end(err) }
+	if err := informer.SetWatchErrorHandlerWithContext(failed); err != nil {
+		return err
+	}
+	var running sync.WaitGroup
+	running.Go(func() { informer.RunWithContext(watchCtx) })
+	if cache.WaitForCacheSync(watchCtx.Done(), handler.HasSynced) {
 		synced()
 	}
-	<-ctx.Done()
-	factory.Shutdown() // waits for the informer
-	return nil
+	running.Wait()
+	if ctx.Err() != nil {
+		return nil
+	}
+	return fmt.Errorf("failed to watch the node's pods: %w", context.Cause(watchCtx))
 }
