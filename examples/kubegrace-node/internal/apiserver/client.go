@@ -10,6 +10,7 @@ import (
 	"k8s.io/component-base/featuregate"
 
 	v1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
@@ -109,11 +110,18 @@ func (c *Client) RestoreReadiness(ctx context.Context, pod *v1.Pod) error {
 	return c.update(ctx, objectPod, func(r *apistatus.Reporter) error { return r.RestoreReadiness(ctx, pod) })
 }
 
-// update makes one update with the reporter, and counts it if it fails. Before Load has succeeded it fails at once.
+// update makes one update with the reporter, and counts it if it fails. If the API server does not accept the
+// credentials, update loads the kubeconfig again, which may have new ones, and makes the update once more. Before Load
+// has succeeded it fails at once.
 func (c *Client) update(ctx context.Context, object string, call func(*apistatus.Reporter) error) error {
 	err := fmt.Errorf("%s: %w", c.file, errNotLoaded)
 	if reporter := c.reporter.Load(); reporter != nil {
 		err = call(reporter)
+	}
+	if apierrors.IsUnauthorized(err) {
+		if _, err = c.Load(); err == nil {
+			err = call(c.reporter.Load())
+		}
 	}
 	if err != nil && !errors.Is(ctx.Err(), context.Canceled) {
 		c.failures.WithLabelValues(object).Inc()

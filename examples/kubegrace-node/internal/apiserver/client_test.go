@@ -68,3 +68,39 @@ current-context: c
 	require.NoError(t, client.FlushPod(t.Context(), pod))
 	requireFailures("1", "2")
 }
+
+// The API server no longer accepts the token in the kubeconfig. An update with it must fail. When the kubeconfig has another
+// token, the next update must use that.
+func TestRotatedCredentialsAreUsed(t *testing.T) {
+	gates := featuregate.NewFeatureGate()
+	require.NoError(t, shutdown.AddFeatureGates(gates))
+	server := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		if r.Header.Get("Authorization") != "Bearer new" {
+			w.WriteHeader(http.StatusUnauthorized)
+			_, _ = w.Write([]byte(`{"kind":"Status","apiVersion":"v1","status":"Failure","code":401,"reason":"Unauthorized","message":"Unauthorized"}`)) // if this fails, the client's request fails
+			return
+		}
+		_, _ = w.Write([]byte(`{"kind":"Pod","apiVersion":"v1","metadata":{"namespace":"shop","name":"web","uid":"uid"}}`))
+	}))
+	defer server.Close()
+	file := filepath.Join(t.TempDir(), "kubeconfig")
+	// writeKubeconfig writes a kubeconfig with a token.
+	writeKubeconfig := func(token string) {
+		require.NoError(t, os.WriteFile(file, []byte(`apiVersion: v1
+kind: Config
+clusters: [{name: c, cluster: {server: "`+server.URL+`", insecure-skip-tls-verify: true}}]
+contexts: [{name: c, context: {cluster: c, user: u}}]
+users: [{name: u, user: {token: `+token+`}}]
+current-context: c
+`), 0o600))
+	}
+	client := apiserver.New(file, "node", gates)
+	pod := &v1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web", UID: "uid"}, Status: v1.PodStatus{Phase: v1.PodFailed}}
+	writeKubeconfig("old")
+	_, err := client.Load()
+	require.NoError(t, err)
+	require.ErrorContains(t, client.FlushPod(t.Context(), pod), "Unauthorized")
+	writeKubeconfig("new")
+	require.NoError(t, client.FlushPod(t.Context(), pod))
+}
