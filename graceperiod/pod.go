@@ -10,7 +10,9 @@ import v1 "k8s.io/api/core/v1"
 // The result starts as current. metadata.deletionGracePeriodSeconds and then override
 // replace it if they are shorter, or if it is 0. If none of the three is set,
 // spec.terminationGracePeriodSeconds is used. An explicit 0 therefore means the minimum,
-// not the grace period of the spec.
+// not the grace period of the spec. With a current of 0, any override replaces a
+// deletionGracePeriodSeconds of 0, and so gives a forced deletion more time, as in the
+// kubelet.
 //
 // shortened reports whether the result is less than current, so that a running
 // termination must end earlier. The result never exceeds a positive current. (The

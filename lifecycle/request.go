@@ -13,8 +13,9 @@ import (
 // with the pod's own grace period.
 type Request struct {
 	// GracePeriodSeconds overrides the grace period of the pod's spec; nil: no override. A pod without
-	// either has 1 s, unlike one from an API server, whose default is 30. Values below 1 count as 1. The grace period of a deleted pod never gets longer (the kubelet's
-	// calculateEffectiveGracePeriod, [graceperiod.ForPod]).
+	// either has 1 s, unlike one from an API server, whose default is 30. Values below 1 count as 1. The
+	// grace period of a deletion, unless it is 0, and that of a termination in progress never get longer
+	// (the kubelet's calculateEffectiveGracePeriod, [graceperiod.ForPod]).
 	//
 	// With Containers, the value is used unchanged; 0 or less leaves no time for a hook. nil then means
 	// the pod's own grace period, or 2 s without one (the kubelet's killContainer,
