@@ -52,10 +52,13 @@ func (p *Provider) Adopt(ctx context.Context, adopted Adopted) error {
 	if err := checkNames(adopted.Pod); err != nil {
 		return newRefusedError(adopted.Pod, err)
 	}
+	leave, isOpen := p.calls.EnterIfOpen(func() string { return "Adopt of " + nameOf(adopted.Pod).String() })
+	if !isOpen {
+		return newRefusedError(adopted.Pod, lifecycle.ErrClosed)
+	}
+	defer leave()
 	known := p.pods.find(adopted.Pod)
 	switch {
-	case p.isClosed():
-		return newRefusedError(adopted.Pod, lifecycle.ErrClosed)
 	case p.opts.Pods != nil:
 		return newRefusedError(adopted.Pod, errAdopts)
 	case known != nil:

@@ -84,7 +84,7 @@ current-context: c
 }
 
 // The agent has the pods of an API server. Then the server no longer accepts the agent's credentials, or is gone. The
-// agent's status must say that the API server is missing. The kubeconfig is replaced: it has the address and the
+// agent's status must say that the API server is missing, and the agent must still know all pods. The kubeconfig is replaced: it has the address and the
 // credentials of another server, whose pods the agent must get without a restart.
 func TestAReplacedKubeconfigIsLoaded(t *testing.T) {
 	t.Parallel()
@@ -120,8 +120,10 @@ func TestAReplacedKubeconfigIsLoaded(t *testing.T) {
 			b.start()
 			awaitPriority(7)
 			awaitMissing(false)
+			info.ForgetAllBut(nil) // as if the runtime did not have the pod yet
 			end(first)
 			awaitMissing(true)
+			awaitPriority(7)
 			second.writeKubeconfig(t, file)
 			awaitPriority(8)
 			awaitMissing(false)

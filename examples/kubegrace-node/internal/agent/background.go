@@ -7,6 +7,7 @@ import (
 	"time"
 
 	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/wait"
 
 	"github.com/kubegrace/kubegrace/examples/kubegrace-node/internal/login1"
 	"github.com/kubegrace/kubegrace/examples/kubegrace-node/internal/podinfo"
@@ -20,6 +21,8 @@ const (
 	retryInterval = 2 * time.Second
 	// unitsInterval is how often the agent checks whether it has to start stopped units again.
 	unitsInterval = 200 * time.Millisecond
+	// apiServer is the name under which the API server may be missing.
+	apiServer = "API server"
 	// busTimeout bounds one connection to the bus, with all its calls.
 	busTimeout = 5 * time.Second
 )
@@ -39,9 +42,9 @@ func pause(ctx context.Context, d time.Duration) bool {
 // repeat calls a function at once and then at intervals, until ctx ends. After a call that fails it waits only
 // for retryInterval.
 func repeat(ctx context.Context, interval time.Duration, call func() error) {
-	for wait := time.Duration(0); pause(ctx, wait); {
-		if wait = interval; call() != nil {
-			wait = retryInterval
+	for next := time.Duration(0); pause(ctx, next); {
+		if next = interval; call() != nil {
+			next = retryInterval
 		}
 	}
 }
@@ -51,15 +54,18 @@ func (a *Agent) shuttingDown() bool { return a.manager.ShutdownStatus() != nil }
 
 // keepInfo lists the runtime's pods at intervals. After each list it forgets what Info has about other pods, and saves
 // the rest in the state folder for the next agent: the priorities and sidecars that watchAPIServer and askKubelet have
-// stored in Info. It does nothing during a shutdown, in which the manager lists the pods.
+// stored in Info. It does nothing during a shutdown, in which the manager lists the pods. While the API server is missing it
+// forgets nothing: a pod that the runtime does not have yet would not be delivered again.
 func (a *Agent) keepInfo(ctx context.Context) {
 	repeat(ctx, listInterval, func() error {
 		if a.shuttingDown() {
 			return nil
 		}
 		pods, err := a.listPods(ctx)
-		if err == nil {
+		if err == nil && !a.missing.has(apiServer) {
 			a.opts.Info.ForgetAllBut(pods)
+		}
+		if err == nil {
 			a.missing.set(ctx, "state folder", a.opts.Info.Save())
 		}
 		return err
@@ -71,21 +77,31 @@ func (a *Agent) keepInfo(ctx context.Context) {
 // changed. Until Info has all pods of the first list, and after a failure until the next one, "API server" counts as
 // missing.
 func (a *Agent) watchAPIServer(ctx context.Context) {
-	const name = "API server"
 	if a.opts.APIServer == nil {
 		return
 	}
-	a.missing.set(ctx, name, errors.New("it has not sent the node's pods yet"))
+	a.missing.set(ctx, apiServer, errors.New("it has not sent the node's pods yet"))
+	pauses := pausesBetweenWatches()
+	synced := func() {
+		a.missing.set(ctx, apiServer, nil)
+		pauses = pausesBetweenWatches()
+	}
 	for {
 		client, err := a.opts.APIServer.Load()
 		if err == nil {
-			err = podinfo.WatchAPIServer(ctx, client, a.opts.NodeName, a.opts.Info, func() { a.missing.set(ctx, name, nil) })
+			err = podinfo.WatchAPIServer(ctx, client, a.opts.NodeName, a.opts.Info, synced)
 		}
-		a.missing.set(ctx, name, err)
-		if !pause(ctx, retryInterval) {
+		a.missing.set(ctx, apiServer, err)
+		if !pause(ctx, pauses.Step()) {
 			return
 		}
 	}
+}
+
+// pausesBetweenWatches returns the pauses before failed watches are repeated: from retryInterval up to half a minute, longer
+// each time and of random length, so that not all nodes ask at the same moment a server that is back.
+func pausesBetweenWatches() wait.Backoff {
+	return wait.Backoff{Duration: retryInterval, Factor: 2, Jitter: 0.2, Steps: 5, Cap: 30 * time.Second}
 }
 
 // askKubelet requests the kubelet's list of pods at intervals, and stores it in Info. While the agent has

@@ -119,7 +119,9 @@ func (c *Client) update(ctx context.Context, object string, call func(*apistatus
 		err = call(reporter)
 	}
 	if apierrors.IsUnauthorized(err) {
-		if _, err = c.Load(); err == nil {
+		if _, loadErr := c.Load(); loadErr != nil {
+			err = errors.Join(err, loadErr)
+		} else {
 			err = call(c.reporter.Load())
 		}
 	}
