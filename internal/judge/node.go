@@ -13,7 +13,7 @@ type NodeWhat string
 // mean if their names do not say it.
 const (
 	NodeBooted       NodeWhat = "the machine has booted"                 // times count from here
-	NodeAgentBegan   NodeWhat = "an agent begins"                        //
+	NodeAgentBegan   NodeWhat = "an agent begins"                        // Failed: it has not read the log, and does not know the deadlines
 	NodeDied         NodeWhat = "the agent has died"                     //
 	NodeRunEnded     NodeWhat = "Run ends"                               //
 	NodeTerminateAll NodeWhat = "TerminateAll is called"                 //
@@ -86,16 +86,19 @@ type NodeWindow struct {
 	KillsEnd, End time.Time
 }
 
-// String returns the fact as one line, with its times in seconds after time.Unix(0, 0).
+// sinceBoot returns a time as it is printed: the time since the boot, which is time.Unix(0, 0).
+func sinceBoot(t time.Time) time.Duration { return t.Sub(time.Unix(0, 0)) }
+
+// String returns the fact as one line, with its times in seconds since the boot.
 func (f NodeFact) String() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%9.3f %s", f.At.Sub(time.Unix(0, 0)).Seconds(), f.What)
+	seconds := func(t time.Time) float64 { return sinceBoot(t).Seconds() }
+	fmt.Fprintf(&b, "%9.3f %s", seconds(f.At), f.What)
 	addIf := func(condition bool, format string, args ...any) {
 		if condition {
 			fmt.Fprintf(&b, format, args...)
 		}
 	}
-	seconds := func(t time.Time) float64 { return t.Sub(time.Unix(0, 0)).Seconds() }
 	addIf(f.Pod != "", " %s", f.Pod)
 	addIf(f.What == NodePodRuns, " of priority %d with %d s", f.Priority, f.Seconds)
 	addIf(f.What == NodeKill, " with %d s", f.Seconds)

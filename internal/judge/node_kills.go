@@ -10,9 +10,9 @@ const (
 // graceEnd returns when the grace period of a kill ends.
 func (f NodeFact) graceEnd() time.Time { return f.At.Add(time.Duration(f.Seconds) * time.Second) }
 
-// deadlineOnlyMovesEarlier: a pod's deadline only moves earlier, even if another drain, shutdown or agent of the same boot
-// kills the pod again. A pod that is started again has a new deadline, and so has one whose deadline a power cut has taken
-// from the log. Each kill gets at most the seconds that its deadline leaves.
+// deadlineOnlyMovesEarlier: each kill of a pod gets at most the seconds that are left until the pod's deadline. If another
+// drain, shutdown or agent of the same boot kills the pod again, the deadline is not later than before. A pod that was
+// started again has no earlier deadline, and neither has one whose deadline the log has lost in a power cut.
 func (h *nodeHistory) deadlineOnlyMovesEarlier(f NodeFact) {
 	if f.What != NodeKill {
 		return
@@ -21,7 +21,7 @@ func (h *nodeHistory) deadlineOnlyMovesEarlier(f NodeFact) {
 		h.violation(f, "more seconds than its deadline leaves")
 	}
 	if previous := h.pod(f.Pod).deadline; !previous.IsZero() && f.Until.After(previous) {
-		h.violation(f, "it had until %v", previous.Sub(time.Unix(0, 0)))
+		h.violation(f, "it had until %v", sinceBoot(previous))
 	}
 }
 
@@ -32,7 +32,7 @@ func (h *nodeHistory) deadlineOnlyMovesEarlier(f NodeFact) {
 // it rounds down to seconds, so that a late timer does not make the grace period a second shorter.
 func (h *nodeHistory) noGraceAfterWaitEnd(f NodeFact) {
 	if h.isFirstKill(f) && f.Shutdown != 0 && f.Seconds > 0 && f.graceEnd().After(h.windows.WaitEnd.Add(2*nodeLag)) {
-		h.violation(f, "the waits end at %v", h.windows.WaitEnd.Sub(time.Unix(0, 0)))
+		h.violation(f, "the waits end at %v", sinceBoot(h.windows.WaitEnd))
 	}
 }
 
@@ -95,7 +95,7 @@ func (h *nodeHistory) podIsLoggedBeforeKill(f NodeFact) {
 		return
 	}
 	if stored := h.pod(f.Pod).stored.Until; !stored.Equal(f.Until) {
-		h.violation(f, "the log has %v", stored.Sub(time.Unix(0, 0)))
+		h.violation(f, "the log has %v", sinceBoot(stored))
 	}
 }
 
@@ -126,7 +126,7 @@ func (h *nodeHistory) failedKillIsRepeated(f NodeFact) {
 	}
 	for _, p := range h.pods {
 		if p.failed.What != "" && f.At.Sub(p.failed.At) > nodeRetry {
-			h.violation(p.failed, "not repeated by %v", f.At.Sub(time.Unix(0, 0)))
+			h.violation(p.failed, "not repeated by %v", sinceBoot(f.At))
 			p.failed = NodeFact{}
 		}
 	}

@@ -40,7 +40,7 @@ func (h *nodeHistory) lockIsReleasedOnceInTime(f NodeFact) {
 		lock.releaseBy = time.Time{}
 	case NodeSuspended:
 		if !lock.releaseBy.IsZero() && f.Until.After(lock.releaseBy) {
-			h.violation(f, "it was due at %v", lock.releaseBy.Sub(time.Unix(0, 0)))
+			h.violation(f, "it was due at %v", sinceBoot(lock.releaseBy))
 		}
 		if lock.isReleased {
 			h.violation(f, "it was released")
@@ -58,7 +58,7 @@ func (h *nodeHistory) lockIsReleasedOnceInTime(f NodeFact) {
 		lock.releaseBy, lock.isReleased = time.Time{}, true
 	case NodeState:
 		if !lock.releaseBy.IsZero() && f.At.After(lock.releaseBy) && !h.runHasEnded {
-			h.violation(f, "the lock is held, and was to be released by %v", lock.releaseBy.Sub(time.Unix(0, 0)))
+			h.violation(f, "the lock is held, and was to be released by %v", sinceBoot(lock.releaseBy))
 			lock.releaseBy = time.Time{}
 		}
 	default:

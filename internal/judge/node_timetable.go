@@ -41,14 +41,19 @@ func (h *nodeHistory) windowsOnlyMoveEarlier(f NodeFact) {
 	}
 }
 
-// compareWindows adds a violation for each end of a timetable that is later than in the previous one.
+// compareWindows adds a violation for each time of the previous timetable that f moves later: the end of the wait for
+// pods (WaitEnd), the release of the lock (ReleaseBy), and the end of each bucket that is not over at f.At.
 func (h *nodeHistory) compareWindows(previous, f NodeFact) {
-	if f.WaitEnd.After(previous.WaitEnd) || f.ReleaseBy.After(previous.ReleaseBy) {
-		h.violation(f, "the end was %v", previous.WaitEnd.Sub(time.Unix(0, 0)))
+	if f.WaitEnd.After(previous.WaitEnd) {
+		h.violation(f, "the wait ended at %v", sinceBoot(previous.WaitEnd))
+	}
+	if f.ReleaseBy.After(previous.ReleaseBy) {
+		h.violation(f, "the release was due at %v", sinceBoot(previous.ReleaseBy))
 	}
 	for i := range min(len(f.Windows), len(previous.Windows)) {
-		if end := f.Windows[i].End; end.After(previous.Windows[i].End) && end.After(f.At) {
-			h.violation(f, "bucket %d ended at %v", i, previous.Windows[i].End.Sub(time.Unix(0, 0)))
+		end, previousEnd := f.Windows[i].End, previous.Windows[i].End
+		if isOver := !end.After(f.At); !isOver && end.After(previousEnd) {
+			h.violation(f, "bucket %d ended at %v", i, sinceBoot(previousEnd))
 		}
 	}
 }
@@ -137,7 +142,7 @@ func (h *nodeHistory) endTurn(turn int, f NodeFact) {
 			continue
 		}
 		if p.isAwaited && w.OwnTime > 0 && f.At.Before(turnEnd) {
-			h.violation(f, "the turn of bucket %d is over, though %s runs and has until %v", turn, p.name, turnEnd.Sub(time.Unix(0, 0)))
+			h.violation(f, "the turn of bucket %d is over, though %s runs and has until %v", turn, p.name, sinceBoot(turnEnd))
 		}
 		p.isAwaited = false
 	}

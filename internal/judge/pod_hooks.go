@@ -85,7 +85,8 @@ func (p *podHistory) hookOfPreviousAgentIsNotRepeated() {
 	}
 }
 
-// runsBefore returns what lists and callers had said before a moment about the runs with an ID.
+// runsBefore returns the runs with an ID that the terminator had been told of before a moment, by lists or by requests. A
+// run is returned once for each list or request that has it.
 func (p *podHistory) runsBefore(id string, before Moment) (runs []lifecycle.Container) {
 	add := func(knownAt Moment, containers []lifecycle.Container) {
 		for _, c := range containers {

@@ -23,35 +23,35 @@ func (p *podHistory) everyRunIsStoppedByItsDeadline() {
 				continue
 			}
 			due := times.Later(t.lastDeadline(), included.At)
-			by := due // the latest time of the StopContainer call
+			latest := due // the latest time of the StopContainer call
 			stops := p.stopsOf(c)
 			if slices.ContainsFunc(stops, func(s *Stop) bool { return s.Returned.By(due) }) {
-				by = due.Add(p.repeatPause())
+				latest = due.Add(p.repeatPause())
 			}
 			if earlier := p.stopsBefore(c); p.stopsAsUnit() && len(earlier) > 0 { // these calls may have stopped the run, too
-				by = times.Later(due.Add(p.repeatPause()), p.repeatBy(earlier))
+				latest = times.Later(due.Add(p.repeatPause()), p.repeatBy(earlier))
 			}
 			isStopped := slices.ContainsFunc(stops, func(s *Stop) bool {
-				return s.Called.By(by) && (s.Seconds == 0 || !s.killAt().After(times.Later(due, s.Called.At).Add(minimum+times.Lag)))
+				return s.Called.By(latest) && (s.Seconds == 0 || !s.killAt().After(times.Later(due, s.Called.At).Add(minimum+times.Lag)))
 			})
-			if !isStopped && !p.needsNoStop(t, c, by) {
-				p.violation(by, "no StopContainer call kills %q by %v", c.ID, p.sinceStart(due.Add(minimum)))
+			if !isStopped && !p.needsNoStop(t, c, latest) {
+				p.violation(latest, "no StopContainer call kills %q by %v", c.ID, p.sinceStart(due.Add(minimum)))
 			}
 		}
 	}
 }
 
-// needsNoStop reports whether no call has to stop a run at the time by, because
-//   - it may have ended: it is not in all lists, or a successful stop proves its end,
-//   - a list has a later run with its ID,
-//   - GiveUpAfter past its deadline is over, or
+// needsNoStop reports whether a run needs no StopContainer call at the time latest, because by then
+//   - the run may have ended: it is not in all lists (if the termination uses lists), or a successful stop proves its end,
+//   - a list has had a later run with the same ID,
+//   - GiveUpAfter has passed since the earliest deadline that a termination or call gave the run, or
 //   - the termination has ended, or Close was called.
-func (p *podHistory) needsNoStop(t *Termination, c lifecycle.Container, by time.Time) bool {
-	end := Moment{At: by, Order: math.MaxInt} // after everything else at that time
-	mayHaveEnded := t.usesList() && !p.staysListed(c, by) || p.isTrustedEnded(c.ID, end)
-	isReplaced := slices.ContainsFunc(p.lists, func(l *List) bool { return l.Returned.By(by) && l.replaces(c) })
-	isGivenUp := !by.Before(p.earliestDeadline(c, end).Add(p.options.GiveUpAfter)) // perhaps by another call
-	return mayHaveEnded || isReplaced || isGivenUp || t.Done.By(by) || p.closedAt().By(by)
+func (p *podHistory) needsNoStop(t *Termination, c lifecycle.Container, latest time.Time) bool {
+	end := Moment{At: latest, Order: math.MaxInt} // after everything else at that time
+	mayHaveEnded := t.usesList() && !p.staysListed(c, latest) || p.isTrustedEnded(c.ID, end)
+	isReplaced := slices.ContainsFunc(p.lists, func(l *List) bool { return l.Returned.By(latest) && l.replaces(c) })
+	isGivenUp := !latest.Before(p.earliestDeadline(c, end).Add(p.options.GiveUpAfter))
+	return mayHaveEnded || isReplaced || isGivenUp || t.Done.By(latest) || p.closedAt().By(latest)
 }
 
 // stopsBefore returns the calls that stopped the pod or one of its containers before a run was first listed or named
@@ -69,19 +69,20 @@ func (p *podHistory) stopsBefore(c lifecycle.Container) (stops []*Stop) {
 // repeatPause returns how long a list and the pause before the next call may take.
 func (p *podHistory) repeatPause() time.Duration { return maxPause + 2*p.options.StopTimeoutSlack }
 
-// repeatBy returns the latest time of the next call that stops a run, if stops are the calls so far. Before that call the
-// terminator pauses and lists (repeatPause). This begins when the last call has returned or, if it hangs, when the
-// terminator no longer waits for it: a slack after the call's timeout. The slack of the terminator is StopTimeoutSlack, and
-// doubles with each call that hangs, so that few calls pile up. repeatBy allows four times that slack.
+// repeatBy returns by when the terminator has called again to stop a run, if stops are its calls so far. Before the next
+// call come a pause and a list (repeatPause), which begin when the last call has returned. If that call hangs, the
+// terminator waits for it until StopTimeoutSlack after the call's timeout. This slack doubles with each earlier call that
+// still hangs, so that few calls hang at the same time. repeatBy allows four times the slack.
 func (p *podHistory) repeatBy(stops []*Stop) time.Time {
-	last := stops[len(stops)-1]
-	unanswered := 0 // the number of calls, the last one included, that had not returned when the last one was made
-	for _, s := range stops {
+	last, earlier := stops[len(stops)-1], stops[:len(stops)-1]
+	hanging := 0 // how many earlier calls had not returned when the last one was made
+	for _, s := range earlier {
 		if s.Returned.IsZero() || s.Returned.At.After(last.Called.At) { // a hanging call returns when its stop ends
-			unanswered++
+			hanging++
 		}
 	}
-	repliedBy := last.killAt().Add(p.options.StopTimeoutSlack << min(unanswered+1, 10)) // 10: the slack does not overflow
+	slack := p.options.StopTimeoutSlack << min(hanging, 8) // the terminator's; 8: it does not overflow
+	repliedBy := last.killAt().Add(4 * slack)
 	if last.Returned.By(repliedBy) {
 		repliedBy = last.Returned.At
 	}
@@ -105,20 +106,20 @@ func (p *podHistory) failedStopsAreRepeated() {
 			if p.includedAt(t, c).IsZero() || len(stops) == 0 || p.isTrustedEnded(c.ID, t.Done) {
 				continue
 			}
-			last, by := stops[len(stops)-1], p.repeatBy(stops)
+			last, latest := stops[len(stops)-1], p.repeatBy(stops)
 			deadline := p.earliestDeadline(c, last.Called)
 			if p.stopsAsUnit() {
 				deadline = p.earliestKill(last)
 			}
 			for _, request := range t.Shortens { // also after the last call: the container is then given up earlier
-				if request.Called.By(by) {
+				if request.Called.By(latest) {
 					deadline = times.Earlier(deadline, request.Deadline)
 				}
 			}
-			isGivenUp := !by.Before(times.Later(deadline, stops[0].Called.At).Add(p.options.GiveUpAfter))
+			isGivenUp := !latest.Before(times.Later(deadline, stops[0].Called.At).Add(p.options.GiveUpAfter))
 			hasEnded := slices.ContainsFunc(p.lists, func(l *List) bool { return l.provesEnd(c, last.Called.At) })
-			if !hasEnded && !isGivenUp && !t.Done.By(by) && !p.closedAt().By(by) {
-				p.violation(by, "%q was last stopped at %v, and not again", c.ID, p.sinceStart(last.Called.At))
+			if !hasEnded && !isGivenUp && !t.Done.By(latest) && !p.closedAt().By(latest) {
+				p.violation(latest, "%q was last stopped at %v, and not again", c.ID, p.sinceStart(last.Called.At))
 			}
 		}
 	}
