@@ -101,6 +101,6 @@ func listedPod(pod *v1.Pod, opts plan.Options) node.Pod {
 		Key: podkey.Of(pod), Namespace: pod.Namespace, Name: pod.Name, Priority: opts.Priority(pod), Object: pod,
 		Static: staticpod.IsOrMirrors(pod), DaemonSet: isDaemonSetPod(pod), Deleted: pod.DeletionTimestamp != nil,
 		// An agent sets this reason when it marks the pod as not ready before the kill.
-		Marked: ready != nil && ready.Status == v1.ConditionFalse && ready.Reason == v1.PodReasonTerminationByKubelet,
+		MaybeNotReady: ready != nil && ready.Status == v1.ConditionFalse && ready.Reason == v1.PodReasonTerminationByKubelet,
 	}
 }

@@ -223,9 +223,9 @@ func asJSON(t *testing.T, value any) string {
 	return string(data)
 }
 
-// The first shutdown is cancelled, but web, which got 5 s, never ends. The host waits for the second shutdown for 5 s. OnReport
-// gets the report of the first shutdown only 10 s after web's grace period, when the second one is over. LastReport returns
-// that of the second one even then.
+// The first shutdown is cancelled after 1 s, but web, which got 5 s, never ends. A second shutdown, for which the host waits
+// 5 s, begins 1 s later, and is over after these 5 s. Because web still runs, OnReport gets the report of the first shutdown
+// only 10 s after web's grace period, and so after the second one. LastReport still returns the report of the second one.
 func TestLastReportIsThatOfTheLatestShutdown(t *testing.T) {
 	inBubble(t, []*v1.Pod{shutdowntest.Pod("web", 0, 5)}, func(t *testing.T, n *node) {
 		var reported []source.Kind

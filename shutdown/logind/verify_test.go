@@ -24,7 +24,8 @@ func TestAnUnlistedLockEndsTheSession(t *testing.T) {
 	require.NoError(t, lock.Close())
 }
 
-// logind never lists a lock, so that none is lost. The session must continue and deliver the next shutdown.
+// logind has never listed the lock, so the lock does not count as lost: the session must continue and deliver the next
+// shutdown.
 func TestANeverListedLockIsNotLost(t *testing.T) {
 	h := newHost(t)
 	h.times.Verify = 5 * time.Millisecond

@@ -122,7 +122,7 @@ func TestGCEMaintenanceIsAnnounced(t *testing.T) {
 		advance(2 * time.Second)
 		require.Empty(t, w.takeAnnounced())
 		service.set("maintenance-event", "TERMINATE_ON_HOST_MAINTENANCE")
-		require.Equal(t, []source.Event{{Kind: source.KindPoweroff, Origin: notice.OriginGCEMaintenance}}, w.takeAnnounced())
+		require.Equal(t, []source.Event{{Kind: source.KindPoweroff, Origin: notice.OriginGCEMaintenance}}, w.takeAnnounced(), "at once: a request waits for the change")
 		advance(time.Second)
 		service.set("preempted", "TRUE")
 		require.Len(t, w.takeAnnounced(), 1, "the preemption")

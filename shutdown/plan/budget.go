@@ -59,8 +59,8 @@ type BucketBudget struct {
 	End time.Duration `json:"endNanoseconds"`
 }
 
-// beside returns the bucket's time for everything but the kills: readiness marks, unmounts and final statuses.
-func (b *BucketBudget) beside() time.Duration { return sum(b.Readiness, b.Unmount, b.Statuses) }
+// otherSteps returns the bucket's time for everything but the kills: readiness marks, unmounts and final statuses.
+func (b *BucketBudget) otherSteps() time.Duration { return sum(b.Readiness, b.Unmount, b.Statuses) }
 
 // NewBudget returns the budget of a drain by a schedule. Buckets has the schedule's buckets ascending by
 // priority, even if the schedule is not. NewBudget does not apply Options.Limit: pass Total to [Options.Cap]
@@ -109,7 +109,7 @@ func (b Budget) Pods() (total time.Duration) {
 func (b Budget) Beside() time.Duration {
 	total := b.Publish
 	for i := range b.Buckets {
-		total = sum(total, b.Buckets[i].beside())
+		total = sum(total, b.Buckets[i].otherSteps())
 	}
 	return total
 }
@@ -220,7 +220,7 @@ func (b *Budget) setEnds() {
 	end := b.beforeBuckets()
 	for i := range b.Buckets {
 		bucket := &b.Buckets[i]
-		end = sum(end, bucket.Pods, bucket.beside())
+		end = sum(end, bucket.Pods, bucket.otherSteps())
 		bucket.End = end
 	}
 }

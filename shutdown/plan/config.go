@@ -39,8 +39,9 @@ type PodPriorityGracePeriod struct {
 // errors for three mistakes in ShutdownGracePeriodByPodPriority. The kubelet accepts these, although they break
 // its drain: negative seconds, duplicate priorities, and seconds whose sum overflows a time.Duration.
 //
-// graceful says whether the feature gate GracefulNodeShutdown is on, and byPriority whether
-// GracefulNodeShutdownBasedOnPodPriority is on. A form whose gate is off is an error.
+// graceful says whether the feature gate GracefulNodeShutdown is on, which ShutdownGracePeriod and
+// ShutdownGracePeriodCriticalPods need, and byPriority whether GracefulNodeShutdownBasedOnPodPriority is on, which
+// ShutdownGracePeriodByPodPriority needs. A field that is set although its gate is off is an error.
 func (c Config) Validate(graceful, byPriority bool) error {
 	var gateOff error
 	if !graceful && c.hasTwoFields() {

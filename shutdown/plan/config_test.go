@@ -110,9 +110,10 @@ func TestValidateRejectsANegativeTotalWithTheGateOff(t *testing.T) {
 	require.EqualError(t, negative.Validate(gateOff, gateOn), negative.Validate(gateOn, gateOn).Error())
 }
 
-// The error about the gate has its place in the kubelet's order: after the errors about the values, and before that about
-// the list form.
-func TestValidateOrdersTheErrorAboutTheGate(t *testing.T) {
+// Both feature gates are off, and both forms are used. As in the kubelet, the error about GracefulNodeShutdown, the gate of
+// the two fields, comes after the errors about their values, and before the error about the gate of the list form,
+// shutdownGracePeriodByPodPriority.
+func TestValidateOrdersTheErrorsAboutTheGates(t *testing.T) {
 	require.EqualError(t, config(time.Millisecond, 2*time.Millisecond, entry(0, 10)).Validate(gateOff, gateOff), ""+
 		"invalid configuration: shutdownGracePeriodCriticalPods {2ms} must be <= shutdownGracePeriod {1ms}\n"+
 		"invalid configuration: shutdownGracePeriod {1ms} must be either zero or otherwise >= 1 sec\n"+

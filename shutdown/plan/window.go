@@ -32,12 +32,12 @@ type Window struct {
 //
 //   - Normally at its End in the budget, whenever it starts. So its pods also get the time that lower buckets
 //     leave unused.
-//   - With [Options].NoRollOver, after the time of its own parts, counted from start, but not after the End of the
-//     last bucket.
+//   - With [Options].NoRollOver, when the time of its own steps is over, counted from start: the readiness marks,
+//     the pods, the unmounts and the statuses. But not after the End of the last bucket.
 //   - A bucket of 0 s ends at once and gives its pods 0 s, even if lower buckets leave time unused.
 //
-// The pods have until the end of the bucket, less the time for unmounts and statuses. Nothing in the window is later
-// than WaitEnd.
+// The pods' grace periods end before the bucket, because the unmounts and the statuses follow. Nothing in the window is
+// later than WaitEnd.
 func (b Budget) Window(i int, start time.Duration, opts Options) Window {
 	if i < 0 || i >= len(b.Buckets) {
 		return Window{}
@@ -51,12 +51,12 @@ func (b Budget) Window(i int, start time.Duration, opts Options) Window {
 		end, maxGrace = start, 0
 	case opts.NoRollOver:
 		lastEnd := b.Buckets[len(b.Buckets)-1].End
-		end = min(sum(start, bucket.Pods, bucket.beside()), lastEnd)
+		end = min(sum(start, bucket.Pods, bucket.otherSteps()), lastEnd)
 		maxGrace = bucket.Pods
 	}
 	w := Window{graceEnd: max(end-bucket.Unmount-bucket.Statuses, 0), maxGrace: maxGrace, ownTime: bucket.Pods}
-	// The kills wait for the readiness marks. In a bucket that starts late they wait for less time, so that the pods do not
-	// lose time of their own.
+	// The kills wait for the readiness marks, but in a bucket that starts late only so long that the pods keep their
+	// own time.
 	ready := max(start, min(sum(start, bucket.Readiness), w.graceEnd-bucket.Pods))
 	w.Ready = min(ready, b.WaitEnd)
 	w.KillsEnd = min(w.graceEnd, b.WaitEnd)

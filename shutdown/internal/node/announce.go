@@ -275,9 +275,9 @@ func (n *Node) startDrain(s *Shutdown) {
 	n.continueKills()
 }
 
-// restartDrain begins another drain of a shutdown whose lock is released, because another announcer, the last in
-// s.Announced, has announced it too. The earlier announcements get a zero At: they are not of the newest drain. Their
-// deadlines count only if they are in the future.
+// restartDrain begins another drain of a shutdown. The lock was released, and then another announcer announced the shutdown
+// too: the last one in s.Announced. The earlier announcements get a zero At, because they are not of the new drain. HostEnd
+// becomes the newest deadline, or an earlier announcement's deadline if that is sooner and has not passed.
 func (n *Node) restartDrain() {
 	s := n.shutdown
 	for i := range len(s.Announced) - 1 {
@@ -289,7 +289,7 @@ func (n *Node) restartDrain() {
 			s.HostEnd = times.Earlier(s.HostEnd, a.Deadline)
 		}
 	}
-	s.Done, s.Ended, s.Planned, s.isReported = 0, time.Time{}, false, false
+	s.Done, s.Ended, s.Planned, s.isReported = 0, time.Time{}, false, false // forget the old drain
 	s.Timetable = n.newTable(s, n.now)
 	n.setState(StateDraining)
 	n.addRunningPods(s)

@@ -63,18 +63,24 @@ func (l *lister) reportTimeout(n *Node) {
 	n.reportError(d.shutdown, "the list of the pods did not return in time")
 }
 
-// apply updates the pods from a list, and forgets pods that are gone. It ignores a list that was requested before the
-// newest known list.
+// fail notes that a call has failed: the next one follows after a pause, which doubles with each failure. The first failure
+// since the last list is added to the drain's report.
+func (l *lister) fail(n *Node, err error) {
+	l.failedAt = n.now
+	l.pause = min(max(2*l.pause, minListPause), maxListPause)
+	if s := n.drain.shutdown; s != nil && !l.isFailureReported {
+		l.isFailureReported = true
+		n.reportError(s, "the list of the pods failed: "+err.Error())
+	}
+}
+
+// apply updates the pods from a list, and forgets the pods that are no longer needed (isForgettable). A failed list changes
+// no pod. A list that was requested before the newest known list is ignored.
 func (l Listed) apply(n *Node) {
 	lister := &n.lister
 	lister.unanswered = 0
 	if l.Err != nil {
-		lister.failedAt = n.now
-		lister.pause = min(max(2*lister.pause, minListPause), maxListPause)
-		if s := n.drain.shutdown; s != nil && !lister.isFailureReported {
-			lister.isFailureReported = true
-			n.reportError(s, "the list of the pods failed: "+l.Err.Error())
-		}
+		lister.fail(n, l.Err)
 		return
 	}
 	if l.Call < lister.newestCall {
@@ -87,14 +93,17 @@ func (l Listed) apply(n *Node) {
 	for i := range l.Pods {
 		n.updateFromList(&l.Pods[i])
 	}
-	n.pods.drop(func(p *Pod) bool {
-		isGone := p.listNumber < lister.listCount
-		needsKill := p.isTerminating() || p.awaitsNotReady
-		needsUpdate := n.isPending(p) || p.Marked || p.update.call != 0
-		needsReport := p.belongsTo(n.shutdown) || p.belongsTo(n.terminateAll.shutdown) || n.isInQueuedReport(p)
-		return isGone && !needsKill && !needsUpdate && !needsReport
-	})
+	n.pods.drop(n.isForgettable)
 	n.drain.firstAwaited = 0 // the indexes of the pods have changed
+}
+
+// isForgettable reports whether the newest list lacks a pod, and no kill, update at the API server or report needs the pod.
+func (n *Node) isForgettable(p *Pod) bool {
+	isGone := p.listNumber < n.lister.listCount
+	needsKill := p.isTerminating() || p.awaitsNotReady
+	needsUpdate := n.isPending(p) || p.MaybeNotReady || p.update.call != 0
+	needsReport := p.belongsTo(n.shutdown) || p.belongsTo(n.terminateAll.shutdown) || n.isInQueuedReport(p)
+	return isGone && !needsKill && !needsUpdate && !needsReport
 }
 
 // updateFromList adds or updates a pod from the newest list. If the known pod has ended and another pod with its key has
@@ -120,7 +129,7 @@ func (n *Node) updateFromList(listed *Pod) {
 		n.pods.put(p)
 	}
 	p.Object, p.Priority, p.Static, p.DaemonSet, p.Deleted = listed.Object, listed.Priority, listed.Static, listed.DaemonSet, listed.Deleted
-	p.Marked = p.Marked || listed.Marked && n.Options.Steps.Readiness // an earlier agent may have left the mark NotReady
+	p.MaybeNotReady = p.MaybeNotReady || listed.MaybeNotReady && n.Options.Steps.Readiness // an earlier agent may have left the mark NotReady
 	p.listNumber = n.lister.listCount
 	n.updateWanted(p)
 }

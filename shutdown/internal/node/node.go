@@ -149,7 +149,7 @@ func (n *Node) startLog() {
 	n.takeDirty() // the new log has these changes already
 	e := Effect{Do: NewLog, Shutdown: n.shutdown}
 	for _, p := range n.pods.all {
-		if p.isSignalled() || p.Marked || p.Meant {
+		if p.isSignalled() || p.MaybeNotReady || p.Meant {
 			e.Pods = append(e.Pods, p)
 		}
 	}

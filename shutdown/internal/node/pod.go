@@ -39,8 +39,9 @@ type Pod struct {
 	Error     string    `json:"error,omitempty"`    // of the newest kill
 	// Status is the status after the pod ended, from the killer; nil: that of Object.
 	Status *v1.PodStatus `json:"status,omitempty"`
-	Told   bool          `json:"told,omitempty"`   // the API server accepted the final status
-	Marked bool          `json:"marked,omitempty"` // the pod may be NotReady at the API server, because an agent has sent that
+	Told   bool          `json:"told,omitempty"` // the API server accepted the final status
+	// MaybeNotReady says that the API server may show the pod as NotReady, because an agent has sent that.
+	MaybeNotReady bool `json:"marked,omitempty"`
 
 	listNumber     int       // the number of the newest list that has the pod
 	lastCallAtEnd  int       // the newest call when the pod ended: a list that was requested earlier may still have the pod

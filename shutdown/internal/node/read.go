@@ -169,7 +169,7 @@ func (n *Node) closePrevious(pods []*Pod, sameBoot bool) {
 			if known := n.pods.byKey[p.Key]; known != nil && known.isSignalled() {
 				continue
 			}
-			p.Marked = false
+			p.MaybeNotReady = false
 			if p.isTerminating() {
 				p.Ended = n.now
 			}
@@ -187,7 +187,7 @@ func (n *Node) closePrevious(pods []*Pod, sameBoot bool) {
 //   - Only this agent: nothing changes, because the log knows less.
 //   - Only the previous agent, or none: the log's pod replaces the known one.
 func (n *Node) adoptPod(p *Pod) {
-	if !p.isSignalled() && !p.Marked && !p.Meant {
+	if !p.isSignalled() && !p.MaybeNotReady && !p.Meant {
 		return
 	}
 	known := n.pods.byKey[p.Key]

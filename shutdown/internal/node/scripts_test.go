@@ -66,7 +66,7 @@ func newScript(hasSchedule bool) *script {
 	return s
 }
 
-// do carries out a command, except agent.
+// do carries out a command of a scenario, as listed at TestScenarios. The command "agent" is not for do: it makes the script.
 func (s *script) do(t *testing.T, d *datadriven.TestData) {
 	t.Helper()
 	arg := func(name, otherwise string) string {

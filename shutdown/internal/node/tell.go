@@ -98,7 +98,7 @@ func (n *Node) updateWanted(p *Pod) {
 		wanted = FinalStatus
 	case p.awaitsNotReady:
 		wanted = NotReady
-	case p.Marked && !p.isSignalled() && n.Options.Steps.Readiness && n.state == StateNone:
+	case p.MaybeNotReady && !p.isSignalled() && n.Options.Steps.Readiness && n.state == StateNone:
 		wanted = Ready // the shutdown was cancelled before the pod was killed
 	}
 	if wanted == update.wanted {
@@ -195,8 +195,8 @@ func (n *Node) sendUpdate(p *Pod) {
 	update.deadline = n.now.Add(callTimeout)
 	if update.sending == NotReady {
 		update.deadline = update.notReadyBy
-		if !p.Marked {
-			p.Marked = true // even a call that fails may set NotReady, which must be undone if the pod is not killed
+		if !p.MaybeNotReady {
+			p.MaybeNotReady = true // even a call that fails may set NotReady, which must be undone if the pod is not killed
 			n.markPodDirty(p)
 			n.storeDirty()
 		}
@@ -255,7 +255,7 @@ func (n *Node) updateAccepted(p *Pod, what Message) {
 	case NotReady:
 		n.killAfterNotReady(p)
 	case Ready:
-		p.Marked = false
+		p.MaybeNotReady = false
 	}
 	n.markPodDirty(p)
 	n.updateWanted(p)

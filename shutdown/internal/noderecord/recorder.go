@@ -18,7 +18,7 @@ import (
 type Recorder struct {
 	judge.NodeRecord
 
-	// HasLog says that the agent has read the log, so that it writes it. The user sets it.
+	// HasLog says that the agent has read the state log, so that it writes it. The user sets it.
 	HasLog bool
 
 	node         *node.Node // the newest agent
@@ -31,7 +31,7 @@ type Recorder struct {
 	syncs, steps map[int]bool   // the calls that sync the log, and those that a drain waits for
 }
 
-// Begin records that an agent begins at a time. Set HasLog first.
+// Begin records that another agent begins at a time, and forgets the steps of the previous one. Set HasLog first.
 func (r *Recorder) Begin(n *node.Node, at time.Time) {
 	isFirst, does := r.node == nil, n.Options.Steps
 	r.Publishes = (isFirst || r.Publishes) && does.Publish // true if all agents do it

@@ -7,10 +7,10 @@ import (
 
 // clock converts between times of this process and times since the boot.
 type clock struct {
-	id    string        // the ID of this boot
-	err   error         // why id and since are not known; nil: they are
-	since time.Duration // how long after the boot since was read
-	at    time.Time     // when since was read
+	id      string        // the ID of this boot
+	bootErr error         // why id and since are not known; nil: they are
+	since   time.Duration // how long after the boot since was read
+	at      time.Time     // when since was read
 }
 
 // newClock reads the clock of the boot once. boot is Options.Boot.
@@ -19,11 +19,11 @@ func newClock(boot func() (string, time.Duration, error)) clock {
 		boot = systemBoot
 	}
 	id, since, err := boot()
-	return clock{id: id, err: err, since: max(since, 0), at: time.Now()}
+	return clock{id: id, bootErr: err, since: max(since, 0), at: time.Now()}
 }
 
 // BootErr returns why the boot ID is not known, so that no log is written or read; nil if it is known.
-func (c *clock) BootErr() error { return c.err }
+func (c *clock) BootErr() error { return c.bootErr }
 
 // Since converts a time of this process to a time that counts from the boot: time.Unix(0, 0) is the boot. Steps of the
 // wall clock do not change the result, and it means the same to the next agent. A time before the boot becomes the first

@@ -63,11 +63,12 @@ type Log struct {
 	isRetrying bool     // the next attempt of a failed write is scheduled
 }
 
-// New returns a log. It reads the boot ID, but does not touch the folder before [Log.Lock] or [Log.Read].
+// New returns a log. It reads the boot ID, but does not touch the folder before [Log.Lock] or [Log.Read]. Without a folder,
+// or without a boot ID ([Log.BootErr]), the log stores no entries, and writes return no error.
 func New(o Options) *Log {
 	l := &Log{clock: newClock(o.Boot), opts: o, lockSettled: make(chan struct{})}
 	l.writes = queue{name: "the writing of " + l.path(logFile), calls: &l.calls}
-	l.syncs = queue{name: "the sync of " + l.path(logFile), calls: &l.calls, isOpen: true}
+	l.syncs = queue{name: "the sync of " + l.path(logFile), calls: &l.calls, isOpen: true} // open: only tasks of writes add syncs
 	l.times = queue{name: "the writing of " + l.path(timesFile), calls: &l.calls}
 	var complete func(Contents, error)
 	l.contents, complete = call.NewFuture[Contents]()
@@ -78,10 +79,10 @@ func New(o Options) *Log {
 		complete(found, nil)
 	}})
 	if o.Dir == "" {
-		l.err = nil // no boot ID needed
-		l.giveUpLock()
+		l.bootErr = nil // nothing is stored, so a missing boot ID is no error
+		l.giveUpLock()  // there is no folder to lock
 	}
-	if l.err != nil { // without a boot ID nothing is stored, and writes return no error
+	if l.bootErr != nil {
 		l.writes.close(nil)
 	}
 	if !o.Times {

@@ -58,7 +58,7 @@ func (l *Log) Read(ctx context.Context) (Contents, error) {
 // error is not nil, Contents has the usable part of the log.
 func ReadFile(dir string) (Contents, error) {
 	l := New(Options{Dir: dir})
-	l.id, l.err = "", nil // so that the log of any boot is read, even if this boot's ID is not known
+	l.id, l.bootErr = "", nil // so that the log of any boot is read, even if this boot's ID is not known
 	c := l.load()
 	return c, errors.Join(c.Errs...)
 }
@@ -68,11 +68,11 @@ func notUsable(path string, err error) error {
 	return fmt.Errorf("shutdown state %s is not usable: %w", path, err)
 }
 
-// load reads the log and the kubelet's file. If the boot ID is not known (l.err), it ignores the log's entries.
+// load reads the log and the kubelet's file. If the boot ID is not known (l.bootErr), it ignores the log's entries.
 func (l *Log) load() (c Contents) {
 	path := l.path(logFile)
 	text, err := l.read(path)
-	if err == nil && l.err == nil {
+	if err == nil && l.bootErr == nil {
 		c = parse(text, l.id, l.Since(time.Now()))
 		for i, err := range c.Errs {
 			c.Errs[i] = notUsable(path, err)
