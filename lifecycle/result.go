@@ -128,9 +128,10 @@ type ContainerResult struct {
 	// cancelled hook has that long to return.
 	Outcome Outcome
 	Hook    HookResult
-	// GrantedSeconds is the container's first grace period in seconds; it may be below 1. For a sidecar that
-	// was started again during the termination it is that of the pod, of which only a rest was left.
-	// [Result].GracePeriodSeconds is the current one, if the termination was shortened.
+	// GrantedSeconds is the container's first grace period in seconds; it may be below 1 if the request has
+	// Containers. If the termination was shortened, [Result].GracePeriodSeconds is the current one. A sidecar
+	// that was started again during the termination has the pod's grace period here, although only the rest of
+	// it was left.
 	GrantedSeconds int64
 	// Stopping is the time from the first StopContainer to the end; 0 before the end.
 	Stopping time.Duration

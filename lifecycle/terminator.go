@@ -155,10 +155,11 @@ func (tr *Terminator) Close(ctx context.Context) error {
 	return fmt.Errorf("the terminator was closed, calls that have not returned: %s: %w", strings.Join(hanging, ", "), context.Cause(ctx))
 }
 
-// enter lets a call of a method start goroutines: until it calls leave, Close waits for it, as for a goroutine that runs
-// what of a pod or container. isOpen is false, and leave nil, after Close.
-func (tr *Terminator) enter(what string, apiPod *v1.Pod, container string) (leave func(), isOpen bool) {
-	return tr.calls.EnterIfOpen(func() string { return what + " of " + fullName(apiPod, container) })
+// enter registers a call of a method: until the call ends with leave, Close waits for it, and it may start goroutines. If
+// Close waits in vain, it names the call as work of a pod or container, such as "the stop of NAMESPACE/POD/CONTAINER". After
+// Close, isOpen is false and leave is nil.
+func (tr *Terminator) enter(work string, apiPod *v1.Pod, container string) (leave func(), isOpen bool) {
+	return tr.calls.EnterIfOpen(func() string { return work + " of " + fullName(apiPod, container) })
 }
 
 // lock returns the state that the terminator keeps for a pod, with the state's mutex locked. It creates the
