@@ -6,6 +6,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
+	"sync"
 	"testing"
 	"time"
 
@@ -16,49 +18,59 @@ import (
 	"github.com/kubegrace/kubegrace/lifecycle/virtualkubelet"
 )
 
-// recordEnds sets Options.ContainerEnded. Each call appends "TIME CONTAINER ID" to ends, and the first ones fail, as many as
-// failures. b points to the testbed variable of the test, which is set when the bubble begins.
-func recordEnds(b **testbed, ends *[]string, failures int) func(*virtualkubelet.Options) {
-	return func(o *virtualkubelet.Options) {
-		o.ContainerEnded = func(_ context.Context, _ *v1.Pod, c *v1.Container, id string) error {
-			(*b).mu.Lock()
-			defer (*b).mu.Unlock()
-			*ends = append(*ends, fmt.Sprintf("%v %s %s", (*b).elapsed(), c.Name, id))
-			if failures--; failures >= 0 {
-				return errors.New("busy")
-			}
-			return nil
+// endRecorder records the calls of Options.ContainerEnded.
+type endRecorder struct {
+	failures int // how many calls fail, the first ones
+
+	mu   sync.Mutex
+	ends []string // "TIME CONTAINER ID"; TIME counts from the making of the provider
+}
+
+// set sets Options.ContainerEnded.
+func (r *endRecorder) set(o *virtualkubelet.Options) {
+	began := time.Now()
+	o.ContainerEnded = func(_ context.Context, _ *v1.Pod, c *v1.Container, id string) error {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		r.ends = append(r.ends, fmt.Sprintf("%v %s %s", time.Since(began), c.Name, id))
+		if len(r.ends) <= r.failures {
+			return errors.New("busy")
 		}
+		return nil
 	}
+}
+
+// recorded returns the calls so far.
+func (r *endRecorder) recorded() []string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return slices.Clone(r.ends)
 }
 
 // The container exits at 1 s, and ContainerEnded fails twice. It is called again after 10 s, at 11 s, and after
 // 20 s, at 31 s. Only then has the pod ended.
 func TestContainerEndedIsRepeatedUntilItSucceeds(t *testing.T) {
-	var ends []string // "TIME CONTAINER ID"
-	var b *testbed
-	inBubble(t, func(it *testbed) {
-		b = it
+	ends := &endRecorder{failures: 2}
+	inBubble(t, func(b *testbed) {
 		b.rt.scripts["app"] = lifecycletest.Script{ExitAfter: second}
 		b.create(podOf(plain("app")))
 		wait(30 * second)
 		require.Equal(b, v1.PodRunning, b.lastNotification().pod.Status.Phase)
 		wait(2 * second)
-		require.Equal(b, []string{"1s app uid/app", "11s app uid/app", "31s app uid/app"}, ends)
+		require.Equal(b, []string{"1s app uid/app", "11s app uid/app", "31s app uid/app"}, ends.recorded())
 		require.Equal(b, v1.PodSucceeded, b.lastNotification().pod.Status.Phase)
 		require.Equal(b, 31*second, b.lastNotification().at)
-	}, recordEnds(&b, &ends, 2))
+	}, ends.set)
 }
 
 // A container exits at 1 and 2 s. The second restart is due at 12 s, after a back-off of 10 s. The pod is deleted
-// during this back-off, or while the start of 12 s hangs. ContainerEnded has then been called once for each run, and the pod ends.
+// during this back-off, or while the start of 12 s hangs. ContainerEnded has then been called once for each run, and
+// the pod ends.
 func TestContainerEndedIsCalledOnceForEachRun(t *testing.T) {
 	for name, isStarting := range map[string]bool{"deleted during the back-off": false, "deleted during a start that hangs": true} {
 		t.Run(name, func(t *testing.T) {
-			var ends []string // "TIME CONTAINER ID"
-			var b *testbed
-			inBubble(t, func(it *testbed) {
-				b = it
+			ends := &endRecorder{}
+			inBubble(t, func(b *testbed) {
 				b.rt.scripts["app"] = lifecycletest.Script{ExitAfter: second}
 				b.rt.beforeStart = func(ctx context.Context, _ string) error {
 					if b.elapsed() < 3*second {
@@ -75,35 +87,33 @@ func TestContainerEndedIsCalledOnceForEachRun(t *testing.T) {
 				}
 				b.deletePod(pod, 30)
 				wait(second)
-				require.Equal(b, []string{"1s app uid/app", "2s app uid/app#1"}, ends)
+				require.Equal(b, []string{"1s app uid/app", "2s app uid/app#1"}, ends.recorded())
 				require.Equal(b, v1.PodSucceeded, b.lastNotification().pod.Status.Phase)
-			}, recordEnds(&b, &ends, 0))
+			}, ends.set)
 		})
 	}
 }
 
-// ContainerEnded is also called for a container that had ended before it was adopted. Here its first call
-// fails and is repeated after 10 s; until then the pod has not ended.
+// The provider is closed, container one ends, and a new provider adopts the pod, with one as Terminated. ContainerEnded is
+// called for one at 0 s, although it had ended before, and for two at 5 s. The first call fails and is repeated after 10 s;
+// until then the pod has not ended.
 func TestContainerEndedForAContainerAdoptedAfterItsEnd(t *testing.T) {
-	var ends []string // "TIME CONTAINER ID"
-	var b *testbed
-	options := recordEnds(&b, &ends, 1) // the first call fails
-	inBubble(t, func(it *testbed) {
-		b = it
+	ends := &endRecorder{failures: 1}
+	inBubble(t, func(b *testbed) {
 		b.create(podOf(plain("one"), plain("two")))
 		adopted := virtualkubelet.Adopted{Pod: b.currentPod()}
 		require.NoError(b, b.Close(b.Context()))
 		b.rt.Exit("uid/one")
-		b.Provider = b.provider(options)
+		b.Provider = b.provider(ends.set)
 		adopted.Pod.Status.ContainerStatuses[0].State = v1.ContainerState{Terminated: &v1.ContainerStateTerminated{Reason: "Completed"}}
 		require.NoError(b, b.Adopt(b.Context(), adopted))
 		wait(5 * second)
 		b.rt.Exit("uid/two")
 		wait(4 * second)
-		require.Equal(b, []string{"0s one uid/one", "5s two uid/two"}, ends)
+		require.Equal(b, []string{"0s one uid/one", "5s two uid/two"}, ends.recorded())
 		require.NotEqual(b, v1.PodSucceeded, b.lastNotification().pod.Status.Phase)
 		wait(2 * second)
-		require.Equal(b, "10s one uid/one", ends[2])
+		require.Equal(b, "10s one uid/one", ends.recorded()[2])
 		require.Equal(b, v1.PodSucceeded, b.lastNotification().pod.Status.Phase)
 		require.Equal(b, "virtual-kubelet://uid/one", b.lastNotification().pod.Status.ContainerStatuses[0].ContainerID)
 		require.Equal(b, 10*second, b.lastNotification().at)

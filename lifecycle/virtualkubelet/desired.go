@@ -34,10 +34,10 @@ func (d *desired) replace(pod *v1.Pod) {
 	d.pod.UID = cmp.Or(pod.UID, uid)
 }
 
-// annotate keeps the annotations that a callback of the embedder, Options.Status or Create of the PodRuntime, has
-// added or changed, for all later copies of the pod. before and after are the pod's annotations before and after
+// keepAnnotations keeps the annotations that a callback of the embedder, Options.Status or Create of the PodRuntime,
+// has added or changed, for all later copies of the pod. before and after are the pod's annotations before and after
 // the callback.
-func (d *desired) annotate(before, after map[string]string) {
+func (d *desired) keepAnnotations(before, after map[string]string) {
 	for key, value := range after {
 		if oldValue, hadKey := before[key]; hadKey && oldValue == value {
 			continue
@@ -49,7 +49,7 @@ func (d *desired) annotate(before, after map[string]string) {
 	}
 }
 
-// copy returns a copy of the pod, with the annotations that annotate has kept.
+// copy returns a copy of the pod, with the annotations that keepAnnotations has kept.
 func (d *desired) copy() *v1.Pod {
 	pod := d.pod.DeepCopy()
 	if pod.Annotations == nil {

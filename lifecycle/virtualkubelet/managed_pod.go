@@ -129,17 +129,17 @@ func (m *managedPod) copyLocked() *v1.Pod {
 }
 
 // addCustomStatus lets Options.Status set the fields that this package does not know, such as the podIP, and returns
-// pod. A final status has them already.
+// pod. All later copies of the pod have the annotations that Options.Status sets. A final status has all this already.
 func (m *managedPod) addCustomStatus(pod *v1.Pod, isFinal bool) *v1.Pod {
 	setStatus := m.provider.opts.Status
 	if isFinal || setStatus == nil {
 		return pod
 	}
-	annotations := maps.Clone(pod.Annotations)
+	before := maps.Clone(pod.Annotations)
 	_ = m.callSafely(m.ctx, "Status", func() { setStatus(pod) }) // a panic was logged
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.desired.annotate(annotations, pod.Annotations)
+	m.desired.keepAnnotations(before, pod.Annotations)
 	return pod
 }
 

@@ -66,7 +66,7 @@ func (w *wholePod) failContainers(err error) {
 func (w *wholePod) tryCreate() error {
 	pod := w.podWithStatus()
 	pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses = nil, nil // Create may append its own
-	annotations := maps.Clone(pod.Annotations)
+	before := maps.Clone(pod.Annotations)
 	var createErr error
 	startErr := w.provider.terminator.Start(w.ctx, pod, pod.Spec.Containers[0].Name, func(ctx context.Context) error {
 		createErr = w.provider.withinMaxStarts(ctx, func() error {
@@ -77,7 +77,7 @@ func (w *wholePod) tryCreate() error {
 		if createErr == nil {
 			w.runs, w.lastListAtCreate = true, w.provider.poller.lastBegun()
 		}
-		w.desired.annotate(annotations, pod.Annotations)
+		w.desired.keepAnnotations(before, pod.Annotations)
 		return createErr
 	})
 	if createErr != nil {
