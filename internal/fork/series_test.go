@@ -43,28 +43,28 @@ func TestTheCommandsProduceTheTestedFiles(t *testing.T) {
 	}
 	for _, version := range versions() {
 		t.Run(version, func(t *testing.T) {
-			fork, tested := filepath.Join(t.TempDir(), "fork"), mustAbs(t, version)
-			edited := writeFork(t, fork, tested)
+			forkDir, testedDir := filepath.Join(t.TempDir(), "fork"), mustAbs(t, version)
+			edited := writeFork(t, forkDir, testedDir)
 			// The commands take the files from the folder in their variable FORK.
 			var script strings.Builder
-			script.WriteString(regexp.MustCompile(`(?m)^FORK=\S+`).ReplaceAllLiteralString(commands(t, preamble), "FORK="+tested))
+			script.WriteString(regexp.MustCompile(`(?m)^FORK=\S+`).ReplaceAllLiteralString(commands(t, preamble), "FORK="+testedDir))
 			for _, change := range []string{"1", "2", "3", "4", "5"} {
 				script.WriteString(commands(t, change))
 			}
 			command := exec.CommandContext(t.Context(), "bash", "-e", "-c", script.String())
-			command.Dir = fork
+			command.Dir = forkDir
 			output, err := command.CombinedOutput()
 			require.NoError(t, err, string(output))
 			for name, want := range edited {
-				got, err := os.ReadFile(filepath.Join(fork, name))
+				got, err := os.ReadFile(filepath.Join(forkDir, name))
 				require.NoError(t, err)
 				require.Equal(t, oneSpace(want), oneSpace(string(got)), name)
 			}
-			require.NoError(t, filepath.WalkDir(tested, func(path string, _ os.DirEntry, err error) error {
-				name, errName := filepath.Rel(tested, path)
+			require.NoError(t, filepath.WalkDir(testedDir, func(path string, _ os.DirEntry, err error) error {
+				name, errName := filepath.Rel(testedDir, path)
 				require.NoError(t, errName)
 				if err == nil && isCopied(name) {
-					require.FileExists(t, filepath.Join(fork, name))
+					require.FileExists(t, filepath.Join(forkDir, name))
 				}
 				return err
 			}))
@@ -72,14 +72,16 @@ func TestTheCommandsProduceTheTestedFiles(t *testing.T) {
 	}
 }
 
-// writeFork writes a fork: the files of the folder tested that only declare what a kubelet has, without the lines that call
-// kubegrace. It returns what these files must be after the commands, by name.
-func writeFork(t *testing.T, fork, tested string) (edited map[string]string) {
+// writeFork writes into forkDir what a kubelet has before the changes of SERIES.md: the files that the commands do not
+// copy, without the lines that the commands add. edited has, by file name, the text that each of these files must have
+// after the commands.
+func writeFork(t *testing.T, forkDir, testedDir string) (edited map[string]string) {
 	t.Helper()
-	added := regexp.MustCompile(`(?m)^\tif kubegraceEnabled\(\) \{\n.*\n\t\}\n|^\tterminator +kubegraceTerminator\n|^\tdefer m\.kubegraceForget.*\n`) // by the commands
+	// The lines that the commands add:
+	added := regexp.MustCompile(`(?m)^\tif kubegraceEnabled\(\) \{\n.*\n\t\}\n|^\tterminator +kubegraceTerminator\n|^\tdefer m\.kubegraceForget.*\n`)
 	edited = map[string]string{}
-	require.NoError(t, filepath.WalkDir(tested, func(path string, entry os.DirEntry, err error) error {
-		name, errName := filepath.Rel(tested, path)
+	require.NoError(t, filepath.WalkDir(testedDir, func(path string, entry os.DirEntry, err error) error {
+		name, errName := filepath.Rel(testedDir, path)
 		require.NoError(t, errName)
 		if err != nil || entry.IsDir() || isCopied(name) || !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") {
 			return err
@@ -87,11 +89,11 @@ func writeFork(t *testing.T, fork, tested string) (edited map[string]string) {
 		data, err := os.ReadFile(path)
 		require.NoError(t, err)
 		edited[name] = string(data)
-		require.NoError(t, os.MkdirAll(filepath.Dir(filepath.Join(fork, name)), 0o750))
-		return os.WriteFile(filepath.Join(fork, name), added.ReplaceAll(data, nil), 0o600)
+		require.NoError(t, os.MkdirAll(filepath.Dir(filepath.Join(forkDir, name)), 0o750))
+		return os.WriteFile(filepath.Join(forkDir, name), added.ReplaceAll(data, nil), 0o600)
 	}))
 	for _, only := range onlyInForks(t) {
-		path := filepath.Join(fork, only.file)
+		path := filepath.Join(forkDir, only.file)
 		data, err := os.ReadFile(path)
 		require.NoError(t, err)
 		require.NoError(t, os.WriteFile(path, []byte(string(data)+only.before), 0o600))

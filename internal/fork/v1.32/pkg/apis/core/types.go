@@ -30,7 +30,8 @@ type (
 	PodStatus struct{ Phase PodPhase }
 )
 
-// DeepCopyObject implements [runtime.Object].
+// DeepCopyObject implements [runtime.Object]. The copy shares Spec.TerminationGracePeriodSeconds with p: nothing here changes
+// what that points to.
 func (p *Pod) DeepCopyObject() runtime.Object {
 	c := *p
 	p.ObjectMeta.DeepCopyInto(&c.ObjectMeta)

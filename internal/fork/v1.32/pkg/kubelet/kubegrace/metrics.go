@@ -83,34 +83,34 @@ var series = []interface {
 	}),
 }
 
-// LifecycleMetrics returns kubegrace's series of hooks and terminations, the same in each call. If they cannot be
-// registered, it logs this and returns nil, which counts nothing.
+// LifecycleMetrics returns the metrics of hooks and terminations. Those of all calls count in the same series. If a series
+// cannot be registered, it logs this and returns nil; a nil *metrics.Lifecycle counts nothing.
 func LifecycleMetrics(logger klog.Logger) *metrics.Lifecycle {
-	series, err := metrics.NewLifecycle(declared{}, metrics.Options{})
+	counters, err := metrics.NewLifecycle(declaredSeries{}, metrics.Options{})
 	if err != nil {
 		logger.Error(err, "Hooks and terminations are not counted")
 	}
-	return series
+	return counters
 }
 
-// ShutdownMetrics returns kubegrace's series of node shutdowns, the same in each call. If they cannot be registered, it
-// logs this and returns nil, which counts nothing.
+// ShutdownMetrics returns the metrics of node shutdowns. Those of all calls count in the same series. If a series cannot be
+// registered, it logs this and returns nil; a nil *metrics.Shutdown counts nothing.
 func ShutdownMetrics(logger klog.Logger) *metrics.Shutdown {
-	series, err := metrics.NewShutdown(declared{}, metrics.Options{})
+	counters, err := metrics.NewShutdown(declaredSeries{}, metrics.Options{})
 	if err != nil {
 		logger.Error(err, "Node shutdowns are not counted")
 	}
-	return series
+	return counters
 }
 
-// declared registers series in the registry of Kubernetes as they are declared here or by the kubelet. Other series are
+// declaredSeries registers series in the registry of Kubernetes as they are declared here or by the kubelet. Other series are
 // not registered: they count what a kubelet does not do.
-type declared struct{ prometheus.Registerer }
+type declaredSeries struct{ prometheus.Registerer }
 
 // Register makes package metrics count in a series of this package, or of the kubelet, instead of in c: it returns the
 // series with c's name as the ExistingCollector of an AlreadyRegisteredError. It registers only the series of this package.
 // The kubelet's are registered later, by metrics.Register, which panics if a name is taken.
-func (declared) Register(c prometheus.Collector) error {
+func (declaredSeries) Register(c prometheus.Collector) error {
 	descriptions := make(chan *prometheus.Desc, 1) // each collector of kubegrace has one
 	c.Describe(descriptions)
 	description := (<-descriptions).String()

@@ -82,9 +82,9 @@ func TestACancelledShutdownTakesANewLock(t *testing.T) {
 	})
 }
 
-// The pod web is being killed with 20 s, and the kill of dns would begin after 20 s. Then the host announces that it
-// goes down in 9 s. The drain is shortened to fit into the 9 s: after 8.5 s dns is being killed, and after 9.5 s the
-// lock is released.
+// The pod web is being killed with a grace period of 20 s, after which dns would be killed. Then the host announces that it
+// goes down in 9 s. The drain is shortened to fit into the 9 s: after 8.5 s dns is being killed, and after 9 s the lock is
+// released.
 func TestAnEarlierDeadlineShortensTheDrain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		k := newKubelet(shutdowntest.Pod("web", 0, 60), shutdowntest.Pod("dns", critical, 60))
@@ -93,7 +93,7 @@ func TestAnEarlierDeadlineShortensTheDrain(t *testing.T) {
 		k.host.Announce(source.Event{Kind: source.KindPoweroff, Deadline: time.Now().Add(9 * time.Second)})
 		advance(8500 * time.Millisecond)
 		require.Contains(t, k.killed(), "dns")
-		advance(time.Second)
+		advance(500 * time.Millisecond)
 		require.Zero(t, k.host.Held())
 	})
 }
