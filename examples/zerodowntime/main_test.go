@@ -18,7 +18,7 @@ import (
 func run(ctx context.Context, t *testing.T, args ...string) (string, error) {
 	t.Helper()
 	var out, log bytes.Buffer
-	c := newCommand(pipeNetwork(enough), &out, &log)
+	c := newCommand(pipeNetwork(manyServers), &out, &log)
 	c.SetArgs(args)
 	err := c.ExecuteContext(ctx)
 	return out.String(), err

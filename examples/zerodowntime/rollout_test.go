@@ -12,8 +12,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// enough is a number of servers that no test reaches.
-const enough = 1000
+// manyServers is more than any test starts.
+const manyServers = 1000
 
 // A rolling update loses requests without a preStop sleep: pods refuse requests until the load balancer knows that they
 // are gone. A sleep that is longer than the load balancer's delay avoids the loss. It does not if the grace period cuts
@@ -38,7 +38,7 @@ func TestLostRequests(t *testing.T) {
 	} {
 		t.Run(test.scenario.String()+", late "+test.delay.String(), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				r, err := measure(t.Context(), pipeNetwork(enough), test.delay, test.scenario)
+				r, err := measure(t.Context(), pipeNetwork(manyServers), test.delay, test.scenario)
 				require.NoError(t, err)
 				require.Equal(t, test.scenario, r.scenario)
 				require.Greater(t, r.sent, 250)
@@ -68,7 +68,7 @@ func TestARollingUpdateEndsWithItsContext(t *testing.T) {
 				ctx, cancel := context.WithTimeoutCause(t.Context(), after, reason)
 				defer cancel()
 				start := time.Now()
-				_, err := measure(ctx, pipeNetwork(enough), 1500*time.Millisecond, scenario{sleep: 5, proxy: proxyAsSidecar})
+				_, err := measure(ctx, pipeNetwork(manyServers), 1500*time.Millisecond, scenario{sleep: 5, proxy: proxyAsSidecar})
 				require.ErrorIs(t, err, reason)
 				require.Less(t, time.Since(start), after+time.Second)
 			})

@@ -102,14 +102,14 @@ type Options struct {
 
 // Agent drains the pods of one node. Make one with [New].
 type Agent struct {
-	opts       Options
-	registry   *prometheus.Registry
-	terminator *lifecycle.Terminator
-	manager    *shutdown.Manager
-	killer     *killer
-	hooks      hooks
-	missing    *missingList
-	reports    chan shutdown.Report // of shutdowns whose pods have ended
+	opts         Options
+	registry     *prometheus.Registry
+	terminator   *lifecycle.Terminator
+	manager      *shutdown.Manager
+	killer       *killer
+	hooks        hooks
+	missingParts *missingList
+	reports      chan shutdown.Report // of shutdowns whose pods have ended
 	// drainClients sends the loop the channels on which clients wait for the report of a drain; unbuffered.
 	drainClients chan chan<- shutdown.Report
 	loopEnded    chan struct{} // closed when the loop has ended
@@ -126,7 +126,7 @@ func New(opts Options) (*Agent, error) {
 		opts.Info, _ = podinfo.New("", nil) // cannot fail either
 	}
 	a := &Agent{
-		opts: opts, registry: prometheus.NewRegistry(), missing: newMissingList(opts.Logger), hooks: hooksIn(opts.StateDir),
+		opts: opts, registry: prometheus.NewRegistry(), missingParts: newMissingList(opts.Logger), hooks: hooksIn(opts.StateDir),
 		reports: make(chan shutdown.Report, 16), drainClients: make(chan chan<- shutdown.Report), loopEnded: make(chan struct{}),
 	}
 	a.registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))

@@ -62,11 +62,11 @@ func (a *Agent) keepInfo(ctx context.Context) {
 			return nil
 		}
 		pods, err := a.listPods(ctx)
-		if err == nil && !a.missing.has(apiServer) {
+		if err == nil && !a.missingParts.has(apiServer) {
 			a.opts.Info.ForgetAllBut(pods)
 		}
 		if err == nil {
-			a.missing.set(ctx, "state folder", a.opts.Info.Save())
+			a.missingParts.set(ctx, "state folder", a.opts.Info.Save())
 		}
 		return err
 	})
@@ -80,10 +80,10 @@ func (a *Agent) watchAPIServer(ctx context.Context) {
 	if a.opts.APIServer == nil {
 		return
 	}
-	a.missing.set(ctx, apiServer, errors.New("it has not sent the node's pods yet"))
+	a.missingParts.set(ctx, apiServer, errors.New("it has not sent the node's pods yet"))
 	pauses := pausesBetweenWatches()
 	synced := func() {
-		a.missing.set(ctx, apiServer, nil)
+		a.missingParts.set(ctx, apiServer, nil)
 		pauses = pausesBetweenWatches()
 	}
 	for {
@@ -91,7 +91,7 @@ func (a *Agent) watchAPIServer(ctx context.Context) {
 		if err == nil {
 			err = podinfo.WatchAPIServer(ctx, client, a.opts.NodeName, a.opts.Info, synced)
 		}
-		a.missing.set(ctx, apiServer, err)
+		a.missingParts.set(ctx, apiServer, err)
 		if !pause(ctx, pauses.Step()) {
 			return
 		}
@@ -117,7 +117,7 @@ func (a *Agent) askKubelet(ctx context.Context) {
 			pods, err = a.opts.Kubelet(ctx)
 			a.opts.Info.Record(podinfo.FromKubelet, pods)
 		}
-		a.missing.set(ctx, "kubelet's pods", err)
+		a.missingParts.set(ctx, "kubelet's pods", err)
 		return err
 	})
 }
@@ -133,7 +133,7 @@ func (a *Agent) watchHost(ctx context.Context) {
 		askCtx, cancel := context.WithTimeout(ctx, busTimeout)
 		defer cancel()
 		err := a.opts.Units.Check(askCtx)
-		a.missing.set(ctx, "units to stop", err)
+		a.missingParts.set(ctx, "units to stop", err)
 		if a.opts.UsesLogind {
 			err = errors.Join(err, a.lookForKubelet(askCtx))
 		}
@@ -152,7 +152,7 @@ func (a *Agent) lookForKubelet(ctx context.Context) error {
 	if slices.ContainsFunc(logind.Locks, login1.Lock.IsKubelets) {
 		why = errKubeletLock
 	}
-	a.missing.set(ctx, "the only drain of this machine", why)
+	a.missingParts.set(ctx, "the only drain of this machine", why)
 	return nil
 }
 
@@ -165,7 +165,7 @@ func (a *Agent) watchNotice(ctx context.Context) {
 	provider := *a.opts.Notice
 	provider.OnError = func(err error) { a.opts.Logger.Error(err, "Failed to ask the cloud for notices") }
 	if err := notice.Watch(ctx, provider, a.manager.Trigger); err != nil {
-		a.missing.set(ctx, "notices of the cloud", err)
+		a.missingParts.set(ctx, "notices of the cloud", err)
 	}
 }
 
@@ -193,7 +193,7 @@ func (a *Agent) startUnits(ctx context.Context) {
 			return nil
 		}
 		err := a.startUnitsNow(ctx)
-		a.missing.set(ctx, "stopped units", err)
+		a.missingParts.set(ctx, "stopped units", err)
 		return err
 	})
 }

@@ -157,7 +157,7 @@ func missingOfHost(i shutdown.Inhibitor) map[string]error {
 func (l *loop) showInhibitor(ctx context.Context) {
 	now := l.manager.Inhibitor()
 	for name, err := range missingOfHost(now) {
-		l.missing.set(ctx, name, err)
+		l.missingParts.set(ctx, name, err)
 	}
 	switch {
 	case now.Held && (!l.shownHeld || now.Granted != l.shownGrant):
@@ -182,7 +182,7 @@ func (l *loop) tellStatus(shuttingDown bool) {
 	case l.shownHeld:
 		status = fmt.Sprintf("Holds the inhibitor lock for up to %v", l.manager.Inhibitor().Granted)
 	}
-	status = strings.Join(append([]string{status}, l.missing.lines()...), "; ")
+	status = strings.Join(append([]string{status}, l.missingParts.lines()...), "; ")
 	if status != l.shownStatus {
 		l.shownStatus = status
 		l.notify("STATUS=" + status)

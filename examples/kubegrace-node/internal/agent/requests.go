@@ -28,7 +28,7 @@ func (a *Agent) status(context.Context) (any, error) {
 	return api.Status{
 		Meta: api.Meta{APIVersion: api.Version, Kind: "Status"},
 		Held: a.manager.Inhibitor().Held, Drained: a.opts.Units.IsNodeDrained(), ShuttingDown: a.shuttingDown(),
-		AskedSeconds: planned.NeededSeconds, Missing: a.missing.lines(), PodsUnknown: a.missing.has(missingRuntime),
+		AskedSeconds: planned.NeededSeconds, Missing: a.missingParts.lines(), PodsUnknown: a.missingParts.has(missingRuntime),
 		PodCount: planned.Summary.PodCount, CutShort: planned.Summary.CutShort, LostSeconds: planned.Summary.LostSeconds,
 	}, nil
 }

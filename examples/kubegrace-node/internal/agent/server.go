@@ -66,8 +66,8 @@ func (a *Agent) serveControl(ctx context.Context) {
 }
 
 // serveUntil serves until ctx ends. If the listener cannot be opened, or fails later, it opens a new one after a
-// pause. Until then what, the name of that which is served, counts as missing. With a nil listen it serves nothing.
-func (a *Agent) serveUntil(ctx context.Context, what string, listen func() (net.Listener, error), server *http.Server) {
+// pause. Until then the server counts as missing, under its name. With a nil listen it serves nothing.
+func (a *Agent) serveUntil(ctx context.Context, name string, listen func() (net.Listener, error), server *http.Server) {
 	if listen == nil {
 		return
 	}
@@ -78,17 +78,17 @@ func (a *Agent) serveUntil(ctx context.Context, what string, listen func() (net.
 	server.SetKeepAlivesEnabled(false)
 	for ctx.Err() == nil {
 		listener, err := listen()
-		a.missing.set(ctx, what, err)
+		a.missingParts.set(ctx, name, err)
 		if err == nil {
-			a.serveListener(ctx, what, listener, server)
+			a.serveListener(ctx, name, listener, server)
 		}
 		pause(ctx, retryInterval)
 	}
 }
 
-// serveListener serves until ctx ends or the listener fails. At the end of ctx it waits for requests under way, for
-// at most requestTimeout.
-func (a *Agent) serveListener(ctx context.Context, what string, listener net.Listener, server *http.Server) {
+// serveListener serves until ctx ends or the listener fails. After a failure the server counts as missing, under its name.
+// At the end of ctx serveListener waits for requests under way, for at most requestTimeout.
+func (a *Agent) serveListener(ctx context.Context, name string, listener net.Listener, server *http.Server) {
 	shutdownErr := make(chan error, 1)
 	stopShutdown := context.AfterFunc(ctx, func() {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), requestTimeout)
@@ -98,11 +98,11 @@ func (a *Agent) serveListener(ctx context.Context, what string, listener net.Lis
 	err := server.Serve(listener)
 	hasFailed := stopShutdown() // ctx has not ended: Serve returned because the listener failed
 	if hasFailed {
-		a.missing.set(ctx, what, err)
+		a.missingParts.set(ctx, name, err)
 		return
 	}
 	if err := <-shutdownErr; err != nil {
-		a.opts.Logger.V(1).Info("Failed to wait for requests", "name", what, "err", err)
+		a.opts.Logger.V(1).Info("Failed to wait for requests", "name", name, "err", err)
 	}
 }
 
@@ -161,5 +161,5 @@ func (a *Agent) healthz(w http.ResponseWriter, _ *http.Request) {
 		lines[0] = "not ok"
 		w.WriteHeader(http.StatusServiceUnavailable)
 	}
-	_, _ = fmt.Fprintln(w, strings.Join(append(lines, a.missing.lines()...), "\n")) // a client that has disconnected needs no answer
+	_, _ = fmt.Fprintln(w, strings.Join(append(lines, a.missingParts.lines()...), "\n")) // a client that has disconnected needs no answer
 }

@@ -24,7 +24,7 @@ func serveText(t *testing.T, handler http.Handler) string {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
-	a := &Agent{missing: newMissingList(klog.Logger{})}
+	a := &Agent{missingParts: newMissingList(klog.Logger{})}
 	ctx, cancel := context.WithCancel(t.Context())
 	var serving sync.WaitGroup
 	serving.Go(func() {

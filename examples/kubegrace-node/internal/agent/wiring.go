@@ -92,7 +92,7 @@ func (a *Agent) newManager() error {
 // this order.
 func (a *Agent) listPods(ctx context.Context) ([]*v1.Pod, error) {
 	pods, err := a.opts.Runtime.Pods(ctx)
-	a.missing.set(ctx, missingRuntime, err)
+	a.missingParts.set(ctx, missingRuntime, err)
 	return slices.SortedStableFunc(slices.Values(pods), func(a, b *v1.Pod) int {
 		return cmp.Compare(plan.Options{}.Priority(a), plan.Options{}.Priority(b))
 	}), err
@@ -104,7 +104,7 @@ func (a *Agent) listPods(ctx context.Context) ([]*v1.Pod, error) {
 // onPlan nor for the disk.
 func (a *Agent) onPlan(ctx context.Context, p plan.Plan) {
 	a.opts.View.Begin(p)
-	a.missing.set(ctx, "state folder", a.opts.Info.Save())
+	a.missingParts.set(ctx, "state folder", a.opts.Info.Save())
 	if err := view.KeepPlan(a.opts.StateDir, a.document(p).Nodes[0]); err != nil {
 		a.opts.Logger.Error(err, "The report of this shutdown will be without its plan")
 	}

@@ -64,9 +64,9 @@ func (v *Verdict) do(text, command string) { v.Do = append(v.Do, Step{text, comm
 const reload = "systemctl kill --signal=HUP systemd-logind"
 
 // Judge says what would happen at the next shutdown, without looking at the pods ([Verdict.WithPods] adds
-// them). agentsConfig says that State.Config is the configuration of the agent that holds the lock, which the user
-// gave, and not the kubelet's.
-func (s *State) Judge(agentsConfig bool) Verdict {
+// them). isConfigOfAgent says that State.Config is the configuration of the agent that holds the lock, given by the
+// user; otherwise it is the kubelet's.
+func (s *State) Judge(isConfigOfAgent bool) Verdict {
 	var v Verdict
 	switch kubelet, agent := s.lock(login1.Lock.IsKubelets), s.lock(login1.Lock.IsKubegraces); {
 	case s.Logind == nil && s.Mask != "":
@@ -77,9 +77,9 @@ func (s *State) Judge(agentsConfig bool) Verdict {
 	case s.Logind.Limit() == 0 && (kubelet != nil || agent != nil):
 		v.set(Unheld, "nothing waits for the pods: logind's limit is 0s%s, and then it ignores all locks that delay a shutdown.", s.byFile())
 		if kubelet != nil {
-			s.addRaise(&v, s.needed())
+			s.addLimitForKubelet(&v, s.neededByKubelet())
 		} else {
-			s.addLimitForAgent(&v, s.asked())
+			s.addLimitForAgent(&v, s.askedByAgent())
 		}
 	case kubelet != nil && agent != nil:
 		v.set(Lossy, "two agents stop the pods at the same time, the kubelet (PID %d) and %s (PID %d): each pod gets the shorter of their times.", kubelet.PID, agent.Who, agent.PID)
@@ -87,7 +87,7 @@ func (s *State) Judge(agentsConfig bool) Verdict {
 	case kubelet != nil:
 		s.judgeKubelet(&v)
 	case agent != nil:
-		s.judgeAgent(&v, agent, agentsConfig)
+		s.judgeAgent(&v, agent, isConfigOfAgent)
 	default:
 		if isJudged := s.judgeIdleAgent(&v); !isJudged {
 			s.judgeNobody(&v)
@@ -97,16 +97,18 @@ func (s *State) Judge(agentsConfig bool) Verdict {
 	return v
 }
 
-// needed returns how long the kubelet's configuration asks the host to wait: the sum of its buckets.
-func (s *State) needed() time.Duration { return s.Config.Schedule().Total() }
+// neededByKubelet returns how long the kubelet's configuration asks the host to wait: the sum of its buckets.
+func (s *State) neededByKubelet() time.Duration { return s.Config.Schedule().Total() }
 
 // NeededSeconds returns how long the kubelet's configuration asks the host to wait; false if the configuration
 // is not known.
-func (s *State) NeededSeconds() (float64, bool) { return s.needed().Seconds(), s.ConfigSource != "" }
+func (s *State) NeededSeconds() (float64, bool) {
+	return s.neededByKubelet().Seconds(), s.ConfigSource != ""
+}
 
 // judgeKubelet judges a machine on which the kubelet holds its lock.
 func (s *State) judgeKubelet(v *Verdict) {
-	needed := s.needed()
+	needed := s.neededByKubelet()
 	switch {
 	case s.ConfigSource == "":
 		v.set(Unknown, "the kubelet holds the inhibitor lock, and logind waits for up to %s; whether that covers its configuration could not be seen.", LimitText(s.Logind.Limit()))
@@ -116,7 +118,7 @@ func (s *State) judgeKubelet(v *Verdict) {
 	case s.Logind.Limit() < needed:
 		v.set(Lossy, "the kubelet drains for up to %s, and the host goes down after %s in the middle of it%s.", LimitText(needed), LimitText(s.Logind.Limit()), s.bySetting())
 		v.because("The limit was lowered since the kubelet has taken its lock. After its next start it takes no lock at all.")
-		s.addRaise(v, needed)
+		s.addLimitForKubelet(v, needed)
 	default:
 		v.set(Held, "the kubelet holds the inhibitor lock for up to %s.", LimitText(needed))
 		v.Drains = nodeplan.Kubelet
@@ -125,11 +127,11 @@ func (s *State) judgeKubelet(v *Verdict) {
 
 // judgeAgent judges a machine on which only an agent with kubegrace holds a lock. The best source is the agent's own
 // status. If the agent does not answer, the drop-in that it has written for logind says how long it asks for.
-func (s *State) judgeAgent(v *Verdict, agent *login1.Lock, agentsConfig bool) {
+func (s *State) judgeAgent(v *Verdict, agent *login1.Lock, isConfigOfAgent bool) {
 	v.set(Held, "%s (PID %d) holds the inhibitor lock for up to %s.", agent.Who, agent.PID, LimitText(s.Logind.Limit()))
 	own := s.agentsFile()
 	switch {
-	case agentsConfig:
+	case isConfigOfAgent:
 		v.Drains = nodeplan.Kubegrace
 		return
 	case s.Agent != nil:
@@ -143,7 +145,7 @@ func (s *State) judgeAgent(v *Verdict, agent *login1.Lock, agentsConfig bool) {
 		v.Text += " Which pods lose time could not be seen: run it as root, or give the agent's configuration with --config."
 	}
 	if len(s.Config.Schedule()) > 0 {
-		v.because("The kubelet is configured to drain too (%s, %s): beside %s it should not.", s.ConfigSource, LimitText(s.needed()), agent.Who)
+		v.because("The kubelet is configured to drain too (%s, %s): beside %s it should not.", s.ConfigSource, LimitText(s.neededByKubelet()), agent.Who)
 	}
 }
 
@@ -156,14 +158,15 @@ func (s *State) judgeByAgent(v *Verdict) {
 	} else {
 		v.WithPods(s.Agent.PodCount, s.Agent.CutShort, s.Agent.LostSeconds)
 	}
-	if asked := s.asked(); s.Logind.Limit() < asked {
+	if asked := s.askedByAgent(); s.Logind.Limit() < asked {
 		v.because("kubegrace-node asks for %s, and the host waits for %s%s.", LimitText(asked), LimitText(s.Logind.Limit()), s.byFile())
 		s.addLimitForAgent(v, asked)
 	}
 }
 
-// asked returns how long the agent asks the host to wait, by its own status or else by its drop-in; 0: neither is known.
-func (s *State) asked() time.Duration {
+// askedByAgent returns how long the agent asks the host to wait, by its own status or else by its drop-in; 0: neither
+// is known.
+func (s *State) askedByAgent() time.Duration {
 	switch own := s.agentsFile(); {
 	case s.Agent != nil:
 		return time.Duration(s.Agent.AskedSeconds * float64(time.Second))
@@ -220,7 +223,7 @@ func (s *State) judgeIdleAgent(v *Verdict) (isJudged bool) {
 func (s *State) judgeNobody(v *Verdict) {
 	v.Status = Unheld
 	var cause string
-	switch needed := s.needed(); {
+	switch needed := s.neededByKubelet(); {
 	case len(s.Kubelets) == 0 && s.hasMissed("the processes"):
 		cause = "no agent holds a lock."
 	case len(s.Kubelets) == 0:
@@ -235,10 +238,10 @@ func (s *State) judgeNobody(v *Verdict) {
 		v.do("Set shutdownGracePeriod and shutdownGracePeriodCriticalPods, and restart the kubelet.", "")
 	case s.Logind.Limit() < needed:
 		cause = fmt.Sprintf("%s needs %s and takes no lock for less, and logind waits for %s only%s.", s.Kubelets[0].text(), LimitText(needed), LimitText(s.Logind.Limit()), s.bySetting())
-		s.addRaise(v, needed)
+		s.addLimitForKubelet(v, needed)
 	case s.Logind.Limit() == logindconf.Unlimited && s.fileOverridingKubelet() != nil:
 		cause = s.Kubelets[0].text() + " takes no lock: logind's limit is infinity" + s.bySetting() + ", and a kubelet takes that for less than nothing."
-		s.addRaise(v, needed)
+		s.addLimitForKubelet(v, needed)
 	default:
 		cause = fmt.Sprintf("%s holds no lock, although logind's %s cover the %s of its configuration.", s.Kubelets[0].text(), LimitText(s.Logind.Limit()), LimitText(needed))
 		v.because("A kubelet tries to take its lock once, at its start, and fails if a shutdown is pending then or logind's limit is too low.")
@@ -261,9 +264,9 @@ func (s *State) bySetting() string {
 	}
 }
 
-// addRaise adds the step that raises logind's limit to what the kubelet needs. The step depends on which file
+// addLimitForKubelet adds the step that raises logind's limit to what the kubelet needs. The step depends on which file
 // overrides the kubelet's drop-in. Each step restarts the kubelet, because it takes its lock only at its start.
-func (s *State) addRaise(v *Verdict, needed time.Duration) {
+func (s *State) addLimitForKubelet(v *Verdict, needed time.Duration) {
 	file := s.fileOverridingKubelet()
 	switch {
 	case file == nil:

@@ -170,8 +170,9 @@ func TestProposedConfigurations(t *testing.T) {
 	}
 }
 
-// The plan says where the priority of each pod comes from. The two agents differ in static pods: kubegrace uses the
-// priority class of a static pod and the priority of a mirror pod, and the kubelet uses neither.
+// The plan says where the priority of each pod comes from. The two agents differ in static pods: kubegrace uses the priority
+// of the mirror pod, or else the priority class. The kubelet uses only the priority in the manifest, or 0. The plan does not
+// know the manifest of a mirror pod, so for the kubelet it guesses the mirror pod's priority.
 func TestPrioritySources(t *testing.T) {
 	const (
 		static = "kubernetes.io/config.source: file"
@@ -180,9 +181,9 @@ func TestPrioritySources(t *testing.T) {
 	)
 	for name, test := range map[string]struct {
 		annotations, spec string // of the pod, as YAML
-		bothSay           string // the source of the priority for both agents, unless they differ:
-		kubeletSays       string
-		kubegraceSays     string
+		bothSay           string // the wanted PrioritySource for both agents; "": they differ
+		kubeletSays       string // the kubelet's, if they differ
+		kubegraceSays     string // kubegrace's, if they differ
 	}{
 		"a priority":                     {spec: "priority: 0", bothSay: "spec"},
 		"a mirror pod":                   {annotations: mirror, spec: class + ", priority: 5", kubeletSays: "guessed: the API server's, of the mirror pod", kubegraceSays: "spec"},

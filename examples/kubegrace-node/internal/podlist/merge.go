@@ -15,13 +15,14 @@ type podName struct{ namespace, name string }
 // Merge leaves each pod in the cluster once. A pod may have been read several times, and a static pod in up to
 // three forms: its manifest, the kubelet's list of pods, and its mirror pod from the API server. The manifest
 // is kept if it was read, or else the kubelet's form, because the kubelet uses these and not the mirror pod.
-// Call Merge after the last Read.
+// Manifests name no node, so their pods are read into [ThisNode]. If other nodes were read too, Merge moves the
+// pods to the nodes on which they run. Call Merge after the last Read.
 func (c *Cluster) Merge() {
 	for _, node := range c.nodes {
 		c.mergeNode(node)
 	}
-	if here := c.nodes[ThisNode]; here != nil && len(c.nodes) > 1 {
-		c.placeManifests(here)
+	if thisNode := c.nodes[ThisNode]; thisNode != nil && len(c.nodes) > 1 {
+		c.placeManifests(thisNode)
 	}
 }
 
@@ -48,14 +49,14 @@ func (c *Cluster) mergeNode(node *Node) {
 	node.Pods = kept
 }
 
-// placeManifests moves the pods of manifests from here, which is [ThisNode], to the nodes on which they run. A
+// placeManifests moves the pods of manifests from thisNode ([ThisNode]) to the nodes on which they run. A
 // kubelet names the pod of a manifest MANIFEST-NODE, so the manifest etcd replaces the pod etcd-n1 on node n1;
 // a manifest may replace a pod on several nodes. If no node has such a pod, the manifest goes to the only
 // other node that was read. With several other nodes it is not known where it runs, and it stays on ThisNode.
-func (c *Cluster) placeManifests(here *Node) {
+func (c *Cluster) placeManifests(thisNode *Node) {
 	delete(c.nodes, ThisNode)
 	manifests, placed := map[podName]*v1.Pod{}, map[podName]bool{}
-	for _, pod := range here.Pods {
+	for _, pod := range thisNode.Pods {
 		manifests[podName{pod.Namespace, pod.Name}] = pod
 	}
 	for _, node := range c.nodes {
@@ -73,12 +74,12 @@ func (c *Cluster) placeManifests(here *Node) {
 		}
 	}
 	c.Pods -= len(placed) // each was counted on ThisNode too
-	here.Pods = slices.DeleteFunc(here.Pods, func(pod *v1.Pod) bool { return placed[podName{pod.Namespace, pod.Name}] })
+	thisNode.Pods = slices.DeleteFunc(thisNode.Pods, func(pod *v1.Pod) bool { return placed[podName{pod.Namespace, pod.Name}] })
 	if len(c.nodes) == 1 {
 		for _, node := range c.nodes {
-			node.Pods = append(node.Pods, here.Pods...)
+			node.Pods = append(node.Pods, thisNode.Pods...)
 		}
-	} else if len(here.Pods) > 0 {
-		c.nodes[ThisNode] = here
+	} else if len(thisNode.Pods) > 0 {
+		c.nodes[ThisNode] = thisNode
 	}
 }
