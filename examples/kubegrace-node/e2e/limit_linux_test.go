@@ -31,9 +31,10 @@ func requireLowLimit(t *testing.T, m *machine.Machine) {
 	require.Contains(t, page, "missing: time for the pods: ")
 	require.Contains(t, page, "by 15s at most")
 	require.Contains(t, page, siteFile)
-	text := m.Run(t, "systemctl", "show", "--property=StatusText", "--value", agentUnit)
-	require.Contains(t, text, "for up to 15s")
-	require.Contains(t, text, siteFile)
+	require.Eventually(t, func() bool { // the agent tells systemd a moment later
+		text := m.Run(t, "systemctl", "show", "--property=StatusText", "--value", agentUnit)
+		return strings.Contains(text, "for up to 15s") && strings.Contains(text, siteFile)
+	}, 5*time.Second, 100*time.Millisecond)
 	require.Contains(t, getPage(t, m, "/metrics"), `graceful_shutdown_delay_seconds{kind="granted"} 15`)
 	require.LessOrEqual(t, planOf(t, m).ReleaseSeconds, siteLimit.Seconds())
 }

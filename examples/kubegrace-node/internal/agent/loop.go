@@ -155,10 +155,7 @@ func missingOfHost(i shutdown.Inhibitor) map[string]error {
 
 // showInhibitor shows that the inhibitor lock was taken or lost, or that the host now grants another time.
 func (l *loop) showInhibitor(ctx context.Context) {
-	now := l.manager.Inhibitor()
-	for name, err := range missingOfHost(now) {
-		l.missingParts.set(ctx, name, err)
-	}
+	now := l.inhibitor(ctx)
 	switch {
 	case now.Held && (!l.shownHeld || now.Granted != l.shownGrant):
 		l.opts.View.Say(fmt.Sprintf("Holds the inhibitor lock: a shutdown of this machine waits for up to %v (asked for: %v).", now.Granted, now.Requested))
@@ -167,6 +164,15 @@ func (l *loop) showInhibitor(ctx context.Context) {
 		l.opts.View.Say("Holds the inhibitor lock no longer: a shutdown of this machine does not wait for the pods.")
 	}
 	l.shownHeld = now.Held
+}
+
+// inhibitor returns the state of the inhibitor lock, and notes what of it is missing.
+func (a *Agent) inhibitor(ctx context.Context) shutdown.Inhibitor {
+	now := a.manager.Inhibitor()
+	for name, err := range missingOfHost(now) {
+		a.missingParts.set(ctx, name, err)
+	}
+	return now
 }
 
 // tellStatus tells the service manager what the agent does and what is missing, if that has changed.

@@ -153,11 +153,12 @@ func onlyHosts(next http.Handler) http.Handler {
 // healthz answers 200 if the host's shutdown would wait long enough for the pods, and 503 if not, or if the
 // host does not answer. It also answers 200 during a shutdown, because nobody must restart an agent that
 // drains. Each further line of the body names something that is missing.
-func (a *Agent) healthz(w http.ResponseWriter, _ *http.Request) {
+func (a *Agent) healthz(w http.ResponseWriter, r *http.Request) {
 	lines := []string{"ok"}
+	inhibitor := a.inhibitor(r.Context())
 	if err := a.manager.ShutdownStatus(); err != nil {
 		lines[0] += ": " + err.Error()
-	} else if a.manager.Inhibitor().Err != nil {
+	} else if inhibitor.Err != nil {
 		lines[0] = "not ok"
 		w.WriteHeader(http.StatusServiceUnavailable)
 	}
