@@ -34,7 +34,11 @@ func (t *Termination) Wait(ctx context.Context) (Result, error) {
 	if runningErr == nil { // the termination has just ended
 		return result, result.Err()
 	}
-	if mustRecordExceeded {
+	if !mustRecordExceeded {
+		return result, runningErr
+	}
+	if leave, isOpen := t.pod.terminator.enter("the event recorder", t.apiPod, ""); isOpen {
+		defer leave()
 		t.pod.recordWarning(t.ctx, t.apiPod, "", t.apiPod, "ExceededGracePeriod", "Container runtime did not kill the pod within specified grace period.")
 	}
 	return result, runningErr

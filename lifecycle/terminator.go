@@ -136,12 +136,13 @@ func (tr *Terminator) Forget(pod *v1.Pod) {
 
 // Close cancels the contexts of all hooks, stops, lists and starts with [CauseTerminatorClosed], and waits
 // for the terminator's goroutines. Containers that have not ended are [OutcomeLeftRunning]. Close does not
-// wait for a function passed to [Terminator.Start], which runs in the agent's goroutine.
+// wait for a function passed to [Terminator.Start], which runs in the agent's goroutine: if Start was called
+// before Close, its function may even begin later, and its context ends at once.
 //
 // When ctx ends first, the error wraps its cause, and names the calls that have not returned, such as hooks
 // and StopContainer calls that ignore their contexts, with their pods and containers. After 5 s Close also
-// logs these calls. Once Close has returned nil, nothing begins any more, even if a method was called during
-// Close. Close may be called again.
+// logs these calls. Once Close has returned nil, nothing else begins any more, even if a method was called
+// during Close. Close may be called again.
 func (tr *Terminator) Close(ctx context.Context) error {
 	if tr == nil || tr.ctx == nil {
 		return errNotMade
