@@ -164,10 +164,13 @@ func (p *podHistory) nothingHangs() {
 	}
 }
 
-// assertEnds records a violation if a call has not ended in time. A run that is first listed nearly GiveUpAfter past the
-// deadline has GiveUpAfter from its first stop on. So a call may take twice GiveUpAfter from the last deadline of all
-// requests for the pod, since others may stop the same containers, and the time of a pause and of calls that hang. After
-// Close it must end within cancelSlack. A call that has not ended is judged as if it ended now.
+// assertEnds records a violation if a call has not ended in time. It has GiveUpAfter from the latest of
+//   - the deadline of each request for the pod, since others may stop the same containers, and
+//   - the first StopContainer call for each run of the pod by the last of these deadlines plus GiveUpAfter, since a run that is listed as late
+//     as that has GiveUpAfter from its first stop on,
+//
+// and the time of a pause and of calls that hang. After Close it must end within cancelSlack. A call that has not ended is
+// judged as if it ended now.
 func (p *podHistory) assertEnds(call string, called, ended Moment) {
 	if ended.IsZero() {
 		ended.At = time.Now()
@@ -182,7 +185,13 @@ func (p *podHistory) assertEnds(call string, called, ended Moment) {
 			from = times.Later(from, request.Deadline)
 		}
 	}
-	end := from.Add(2*p.options.GiveUpAfter + maxPause + 4*p.options.StopTimeoutSlack + cancelSlack)
+	lastDeadline := from
+	for _, run := range p.known {
+		if stops := p.stopsOf(run); len(stops) > 0 && stops[0].Called.Before(ended) && !stops[0].Called.At.After(lastDeadline.Add(p.options.GiveUpAfter)) {
+			from = times.Later(from, stops[0].Called.At)
+		}
+	}
+	end := from.Add(p.options.GiveUpAfter + maxPause + 4*p.options.StopTimeoutSlack + cancelSlack)
 	if closed := p.closedAt(); !closed.IsZero() {
 		end = times.Earlier(end, times.Later(closed.At, called.At).Add(cancelSlack))
 	}
