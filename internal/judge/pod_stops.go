@@ -166,8 +166,8 @@ func (p *podHistory) nothingHangs() {
 
 // assertEnds records a violation if a call has not ended in time. It has GiveUpAfter from the latest of
 //   - the deadline of each request for the pod, since others may stop the same containers, and
-//   - the first StopContainer call for each run of the pod by the last of these deadlines plus GiveUpAfter, since a run that is listed as late
-//     as that has GiveUpAfter from its first stop on,
+//   - the first StopContainer call for each run of the pod, if it is made by GiveUpAfter past the last of these deadlines: a
+//     run that is listed so late has GiveUpAfter from its first stop on,
 //
 // and the time of a pause and of calls that hang. After Close it must end within cancelSlack. A call that has not ended is
 // judged as if it ended now.
