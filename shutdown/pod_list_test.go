@@ -16,6 +16,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/kubegrace/kubegrace/shutdown/shutdowntest"
+	"github.com/kubegrace/kubegrace/shutdown/source"
 )
 
 // During the first bucket of a drain pods appear, vanish, and change their priority. The second bucket kills
@@ -121,6 +122,29 @@ func TestAListThatIsNotReadyDelaysTheFirstBucket(t *testing.T) {
 			})
 		})
 	}
+}
+
+// A pod is listed for the first time after the last bucket has begun. It gets the time that is left, 30 s. 5 s later the host
+// announces that it shuts down in 10 s. The pod is killed again, with these 10 s.
+func TestAnEarlierDeadlineAppliesToAPodThatIsListedLast(t *testing.T) {
+	inBubble(t, twoPods(), func(t *testing.T, n *node) {
+		n.killer.OnKill = func(pod *v1.Pod) {
+			if pod.Name == "etcd" {
+				n.setPods(shutdowntest.Pod("late", 0, 60))
+			}
+		}
+		n.killer.Pods = map[string]shutdowntest.Behaviour{"late": {Takes: time.Hour}}
+		n.run()
+		began := time.Now()
+		require.NoError(t, n.m.Trigger(source.Event{}))
+		n.advance(5 * time.Second)
+		require.Equal(t, int64(30), n.grantedSeconds()["late"])
+		n.host.Announce(source.Event{Deadline: time.Now().Add(10 * time.Second)})
+		n.advance(time.Minute)
+		require.Equal(t, int64(10), n.grantedSeconds()["late"])
+		kill, _ := n.killer.Kill("late")
+		require.Equal(t, 15*time.Second, kill.Ended.Sub(began))
+	})
 }
 
 // Options.Plan.PriorityOf says that the class gold is critical: vault is killed with the second bucket, after web.

@@ -153,6 +153,7 @@ func (d *drain) pickLate(n *Node) (moved bool) {
 		for _, p := range n.pods.all {
 			if p.pickedBy != d.number && n.isDue(p) {
 				p.pickedBy = d.number
+				d.picked = append(d.picked, p) // shortenTable kills it again if the host leaves less time
 				n.killInCurrentBucket(p)
 			}
 		}
