@@ -115,6 +115,27 @@ func TestTerminateAllContinuesAfterRun(t *testing.T) {
 	}
 }
 
+// TerminateAll is called during a shutdown, which is cancelled 3 s later. TerminateAll then drains the other pods. The times in
+// its report are those of the wall clock, and it starts when this drain begins.
+func TestTheReportOfALateTerminateAllHasTheRightTimes(t *testing.T) {
+	inBubble(t, twoPods(), func(t *testing.T, n *node) {
+		n.killer.Default = shutdowntest.Behaviour{Takes: 4 * time.Second}
+		n.run()
+		began := time.Now()
+		n.announce()
+		done := n.terminateAll()
+		n.advance(3 * time.Second)
+		n.host.Cancel()
+		require.NoError(t, <-done)
+		report := n.lastReport()
+		require.Equal(t, "TerminateAll", report.Origin)
+		require.Equal(t, began.Add(3*time.Second), report.Started)
+		require.Equal(t, began, report.Pods[0].Started)
+		require.Equal(t, began.Add(4*time.Second), report.Pods[0].Ended)
+		require.Equal(t, began.Add(8*time.Second), report.Pods[1].Ended)
+	})
+}
+
 // The context of TerminateAll ends. TerminateAll returns its cause, and names the pods that have not ended. No further pod
 // is killed.
 func TestTerminateAllEndsWithItsContext(t *testing.T) {

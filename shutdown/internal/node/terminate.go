@@ -62,8 +62,9 @@ func (n *Node) advanceTerminateAll() {
 // beginTerminateAll begins a drain of TerminateAll's own.
 func (n *Node) beginTerminateAll() {
 	n.lastNumber++
+	waited := n.now.Sub(n.terminateAll.requestedAt)
 	s := &Shutdown{
-		Number: n.lastNumber, Began: n.now, Wall: n.terminateAll.wall, Origin: "TerminateAll",
+		Number: n.lastNumber, Began: n.now, Wall: n.terminateAll.wall.Add(waited), Origin: "TerminateAll",
 		Statuses: n.Options.Steps.Statuses, isTerminateAll: true,
 	}
 	s.Timetable = n.newTable(s, n.now)
