@@ -135,6 +135,30 @@ func TestAnAgentThatHasTheLockResumesWithoutTheHost(t *testing.T) {
 	})
 }
 
+// The next agent cannot reach the host. Trigger cancels its shutdown, which nobody else has announced: pods are admitted at
+// once, and web runs out its grace period. The agent after that one finds a cancelled shutdown in the log.
+func TestTriggerCancelsTheShutdownOfAPreviousAgent(t *testing.T) {
+	inBubbleWithState(t, twoPods(), func(t *testing.T, n *node, one *boot) {
+		n.killer.Default = shutdowntest.Behaviour{Takes: time.Hour}
+		n.runOnBoot(one)
+		require.NoError(t, n.m.Trigger(source.Event{}))
+		n.advance(2 * time.Second)
+		n.crash()
+		n.host.Script(func(h *shutdowntest.Host) { h.ConnectErr = errors.New("no bus") })
+		n.runOnBoot(one)
+		require.False(t, n.m.Admit(nil).Admit)
+		require.NoError(t, n.m.Trigger(source.Event{Cancelled: true}))
+		require.True(t, n.m.Admit(nil).Admit)
+		n.advance(time.Second)
+		require.Equal(t, map[string]int64{"web": 18}, n.grantedSeconds())
+		n.crash()
+		n.runOnBoot(one)
+		require.True(t, n.lastReport().Cancelled)
+		require.True(t, n.m.Admit(nil).Admit)
+		require.Equal(t, map[string]int64{"web": 17}, n.grantedSeconds())
+	})
+}
+
 // Before Run, pods are refused while the shutdown in the log may be resumed: until 34 s after its announcement, when its
 // drain would stop waiting. From then on only etcd (pods[1]), which was signalled, is refused, and a pod that the log does
 // not name (nil) is admitted.

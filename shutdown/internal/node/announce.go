@@ -175,7 +175,7 @@ func (n *Node) withdrawHostAnnouncements() {
 }
 
 // withdraw removes the announcements that match; wasAnnounced says that there were any. If none remains, the
-// shutdown is cancelled, except in StateUnsettled, in which the host's answer decides.
+// shutdown is cancelled.
 func (n *Node) withdraw(match func(Announcement) bool) (wasAnnounced bool) {
 	s := n.shutdown
 	if n.state == StateNone || n.state == StateOpening { // no shutdown is in progress
@@ -185,7 +185,7 @@ func (n *Node) withdraw(match func(Announcement) bool) (wasAnnounced bool) {
 		return false
 	}
 	n.markDirty(s)
-	if len(s.Announced) == 0 && n.state != StateUnsettled {
+	if len(s.Announced) == 0 {
 		n.cancel()
 	}
 	return true
