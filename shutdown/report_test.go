@@ -243,3 +243,22 @@ func TestLastReportIsThatOfTheLatestShutdown(t *testing.T) {
 		require.Equal(t, source.KindReboot, n.lastReport().Kind)
 	})
 }
+
+// A pod outlives two cancelled shutdowns, and a third one begins. Until that ends, the last report is that of the second,
+// which still has the pod.
+func TestTheLastReportKeepsItsPods(t *testing.T) {
+	inBubble(t, list(shutdowntest.Pod("web", 0, 5)), func(t *testing.T, n *node) {
+		n.killer.Default = shutdowntest.Behaviour{Hangs: true}
+		n.run()
+		for range 2 {
+			n.announce()
+			n.advance(time.Second)
+			n.host.Cancel()
+			n.advance(time.Minute)
+		}
+		second := n.lastReport()
+		require.Equal(t, []string{"web"}, names(second))
+		n.announce()
+		require.Equal(t, second, n.lastReport())
+	})
+}

@@ -162,12 +162,8 @@ func (n *Node) giveUp(p *Pod) {
 // count counts a pod in the metrics, once in each shutdown: a pod that was given up and ends after all is not counted
 // again.
 func (n *Node) count(p *Pod) {
-	newestShutdown := p.Shutdown
-	if len(p.Joined) > 0 {
-		newestShutdown = p.Joined[len(p.Joined)-1]
-	}
-	if p.countedIn != newestShutdown {
-		p.countedIn = newestShutdown
+	if newest := p.newestShutdown(); p.countedIn != newest {
+		p.countedIn = newest
 		n.emit(Effect{Do: CountPod, Pod: p})
 	}
 }

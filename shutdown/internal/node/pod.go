@@ -79,6 +79,14 @@ func (p *Pod) belongsTo(s *Shutdown) bool {
 	return s != nil && p.isSignalled() && (p.Shutdown == s.Number || slices.Contains(p.Joined, s.Number))
 }
 
+// newestShutdown returns the number of the newest shutdown whose report includes the pod; 0: none.
+func (p *Pod) newestShutdown() int {
+	if len(p.Joined) > 0 {
+		return p.Joined[len(p.Joined)-1]
+	}
+	return p.Shutdown
+}
+
 // compare orders pods as they are killed: by priority, and then by name, so that the order is always the same.
 func (p *Pod) compare(q *Pod) int {
 	return cmp.Or(cmp.Compare(p.Priority, q.Priority), cmp.Compare(p.Namespace, q.Namespace), cmp.Compare(p.Name, q.Name), cmp.Compare(p.Key, q.Key))

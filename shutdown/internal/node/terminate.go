@@ -99,12 +99,14 @@ func (n *Node) addRunningPods(s *Shutdown) {
 }
 
 // addToShutdown adds p, which an earlier shutdown has signalled, to the report of s too: it appends the number of s
-// to p.Joined. It drops the numbers of shutdowns that will not be reported any more, so that p.Joined stays short.
+// to p.Joined. It drops the numbers of shutdowns that will not be reported any more, so that p.Joined stays short. It keeps
+// the newest one: until s ends, LastReport returns the report of that shutdown.
 func (n *Node) addToShutdown(p *Pod, s *Shutdown) {
+	newest := p.newestShutdown()
 	p.Joined = slices.DeleteFunc(p.Joined, func(number int) bool {
 		hasNumber := func(s *Shutdown) bool { return s != nil && s.Number == number }
 		isNeeded := hasNumber(n.shutdown) || hasNumber(n.terminateAll.shutdown) || slices.ContainsFunc(n.reports, hasNumber)
-		return !isNeeded
+		return !isNeeded && number != newest
 	})
 	p.Joined = append(p.Joined, s.Number)
 }
