@@ -254,3 +254,28 @@ func TestTheKindOfTheHostDecidesOnThePolicy(t *testing.T) {
 		require.Equal(t, v1.PodRunning, critical.Status.Phase)
 	})
 }
+
+// An agent announces a reboot itself, and then the host announces that it switches the machine off. When the host cancels
+// that, the shutdown is a reboot again. critical, which is killed after that, gets the policy of a reboot.
+func TestTheKindOfACancelledAnnouncementDecidesNothing(t *testing.T) {
+	pods := list(shutdowntest.Pod("web", 0, 5), shutdowntest.Pod("critical", topPriority, 5))
+	inBubble(t, pods, func(t *testing.T, n *node) {
+		n.killer.Pods = map[string]shutdowntest.Behaviour{"web": {Takes: 3 * time.Second}}
+		n.opts.Policy = func(kind source.Kind) shutdown.PodPolicy {
+			if kind == source.KindReboot {
+				return shutdown.PolicyLeaveAsIs
+			}
+			return shutdown.PolicySetTerminal
+		}
+		n.run()
+		require.NoError(t, n.m.Trigger(source.Event{Kind: source.KindReboot}))
+		n.advance(time.Second)
+		n.host.Announce(source.Event{Kind: source.KindPoweroff})
+		n.advance(time.Second)
+		n.host.Cancel()
+		n.advance(time.Minute)
+		require.Equal(t, source.KindReboot, n.lastReport().Kind)
+		critical, _ := n.killer.Kill("critical")
+		require.Equal(t, v1.PodRunning, critical.Status.Phase)
+	})
+}

@@ -1,6 +1,7 @@
 package node
 
 import (
+	"cmp"
 	"slices"
 	"time"
 
@@ -83,24 +84,34 @@ func (s *Shutdown) announce(a Announcement) (isNewAnnouncer bool) {
 		s.Announced = append(s.Announced, a)
 	} else {
 		before := s.Announced[i]
-		a.At, a.Deadline = before.At, times.Earlier(before.Deadline, a.Deadline)
+		a.At, a.Deadline, a.Kind = before.At, times.Earlier(before.Deadline, a.Deadline), cmp.Or(a.Kind, before.Kind)
 		s.Announced[i] = a
 	}
 	if isOfNewestDrain := !a.At.IsZero(); isOfNewestDrain {
 		s.HostEnd = times.Earlier(s.HostEnd, a.Deadline)
 	}
-	for _, b := range s.Announced { // the host's kind wins over Trigger's
-		if b.Kind != "" && (b.Host || s.Kind == "") {
-			s.Kind = b.Kind
-		}
-	}
+	s.setKind()
 	return isNewAnnouncer
 }
 
-// withdraw removes the announcements that match. removed says that there were any.
+// setKind sets the kind to that of the announcements. The host's kind wins over Trigger's.
+func (s *Shutdown) setKind() {
+	s.Kind = ""
+	for _, a := range s.Announced {
+		if a.Kind != "" && (a.Host || s.Kind == "") {
+			s.Kind = a.Kind
+		}
+	}
+}
+
+// withdraw removes the announcements that match; removed says that there were any. The kind becomes that of the others. If
+// there are no others, it stays, for the report.
 func (s *Shutdown) withdraw(match func(Announcement) bool) (removed bool) {
 	before := len(s.Announced)
 	s.Announced = slices.DeleteFunc(s.Announced, match)
+	if len(s.Announced) > 0 {
+		s.setKind()
+	}
 	return len(s.Announced) < before
 }
 
