@@ -24,7 +24,8 @@ import (
 // KillPod may be called again for the same pod:
 //
 //   - After an error the manager calls it every second with the remaining grace period, until the lock
-//     is released or, after a cancellation, until Run ends. An error that wraps [ErrNoRetry] stops this.
+//     is released or, after a cancellation, until Run ends. An error that wraps [ErrNoRetry] stops this:
+//     only a cancellation or another shutdown calls it once more.
 //   - If the host shortens the time, or a later shutdown has less, the manager calls it while an earlier
 //     call still runs. The later call waits for the same end of the pod, and may only shorten the grace
 //     period.
