@@ -63,8 +63,8 @@
 //
 // KIND is poweroff, reboot, halt, kexec, soft-reboot, or shutdown if it is unknown. Announcements of several
 // connections are one shutdown. A script that announces another shutdown after cancel must first wait for
-// the reply. An announced shutdown is pending for new sessions until half an hour after its deadline or
-// the reply.
+// the reply, and then a second: until the agent holds a new lock, the reply is "released" at once. An announced
+// shutdown is pending for new sessions until half an hour after its deadline or the reply.
 //
 // # Security
 //
