@@ -29,11 +29,11 @@ type Holder struct {
 	// Delay is the delay of the shutdown that is requested from the host, at least a second. If the
 	// host grants less, the lock is held anyway, and that is logged.
 	Delay time.Duration
-	// OnShutdown is called once for each announced shutdown, never concurrently. When it returns, the
-	// inhibitor lock is released, unless the shutdown was cancelled. A panic is logged, and counts as a
-	// return. The context ends at the deadline of the event, when the host cancels the shutdown, and with
-	// the context of Run. If the deadline is not known, OnShutdown must limit its work to Delay itself. It
-	// is required.
+	// OnShutdown is called once for each announced shutdown, never concurrently. A repeated announcement
+	// changes nothing, even with an earlier deadline. When OnShutdown returns, the inhibitor lock is
+	// released, unless the shutdown was cancelled. A panic is logged, and counts as a return. The context
+	// ends at the deadline of the event, when the host cancels the shutdown, and with the context of Run. If
+	// the deadline is not known, OnShutdown must limit its work to Delay itself. It is required.
 	OnShutdown func(context.Context, source.Event)
 }
 
