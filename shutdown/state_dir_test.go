@@ -332,3 +332,25 @@ func TestALogThatCannotBeReadIsKept(t *testing.T) {
 		require.Equal(t, string(before), string(after))
 	})
 }
+
+// The runtime is away when a shutdown is cancelled. web's kill fails every second for an hour, always with the same error.
+// The state log does not grow.
+func TestAKillThatKeepsFailingDoesNotFillTheDisk(t *testing.T) {
+	inBubbleWithState(t, twoPods(), func(t *testing.T, n *node, one *boot) {
+		n.killer.Default = shutdowntest.Behaviour{Err: errors.New("the runtime is away")}
+		n.runOnBoot(one)
+		n.announce()
+		n.advance(3 * time.Second)
+		n.host.Cancel()
+		size := func() int64 {
+			info, err := os.Stat(filepath.Join(n.opts.StateDir, logFile))
+			require.NoError(t, err)
+			return info.Size()
+		}
+		n.advance(time.Minute)
+		before := size()
+		n.advance(time.Hour)
+		require.Greater(t, len(n.killer.Kills()), 3600)
+		require.Equal(t, before, size())
+	})
+}

@@ -130,18 +130,18 @@ func (k Killed) apply(n *Node) {
 		return
 	}
 	p.calls = slices.Delete(p.calls, i, i+1)
-	p.Outcome = k.Outcome
-	n.markPodDirty(p)
 	if k.Err == nil {
-		p.Ended, p.lastCallAtEnd, p.Status, p.Error = n.now, n.lastCall, k.Status, ""
+		p.Ended, p.lastCallAtEnd, p.Status, p.Outcome, p.Error = n.now, n.lastCall, k.Status, k.Outcome, ""
+		n.markPodDirty(p)
 		n.count(p)
 		n.updateWanted(p)
 		return
 	}
 	if k.Err.Error() != p.Error {
 		n.emit(Effect{Do: LogError, Pod: p, Text: "Shutdown manager failed killing pod: " + k.Err.Error()})
+		n.markPodDirty(p) // not after each error: a kill may fail every second for days, and the log would fill the disk
 	}
-	p.Error = k.Err.Error()
+	p.Outcome, p.Error = k.Outcome, k.Err.Error()
 	switch {
 	case len(p.calls) > 0: // another kill of the pod is in progress, and may succeed
 	case k.NoRetry || n.isRetryOver():
