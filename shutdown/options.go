@@ -64,7 +64,8 @@ type Options struct {
 	// Policy returns what happens to the status of killed pods, by kind of shutdown; it gets
 	// [source.KindUnknown] for TerminateAll too. Nil: [PolicySetTerminal] for every kind, as in the
 	// kubelet. An unknown policy is reported as an error and treated as PolicySetTerminal. If the host
-	// announces another kind than Trigger did, its kind decides for the pods that are killed from then on.
+	// announces another kind than Trigger did, its kind decides for the pods that are killed from then on,
+	// until the host cancels.
 	Policy func(source.Kind) PodPolicy
 	// Plan sets the times of the other steps, priorities, and a limit for the whole drain. The
 	// manager overwrites Plan.Steps: they follow from Prepare, Hold, Reporter and Volumes. A timeout of more
