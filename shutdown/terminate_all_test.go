@@ -12,6 +12,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 
 	"github.com/kubegrace/kubegrace/shutdown"
+	"github.com/kubegrace/kubegrace/shutdown/plan"
 	"github.com/kubegrace/kubegrace/shutdown/shutdowntest"
 )
 
@@ -113,6 +114,20 @@ func TestTerminateAllContinuesAfterRun(t *testing.T) {
 			})
 		})
 	}
+}
+
+// No schedule is configured, and ListPods always fails. TerminateAll waits 30 s for a list, lets the bucket of 30 s pass, waits a
+// second for the last list, and returns the error of the list.
+func TestTerminateAllEndsEvenIfListPodsAlwaysFails(t *testing.T) {
+	inBubble(t, nil, func(t *testing.T, n *node) {
+		n.opts.Config = plan.Config{}
+		n.opts.ListPods = func(context.Context) ([]*v1.Pod, error) { return nil, errNotSynced }
+		n.newManager()
+		began := time.Now()
+		_, err := n.m.TerminateAll(t.Context())
+		require.EqualError(t, err, "the list of the pods failed: the informer is not synced")
+		require.Equal(t, 61*time.Second, time.Since(began))
+	})
 }
 
 // TerminateAll is called during a shutdown, which is cancelled 3 s later. TerminateAll then drains the other pods. The times in

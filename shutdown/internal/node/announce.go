@@ -419,8 +419,8 @@ func (n *Node) newTable(s *Shutdown, received time.Time) *timetable.Table {
 }
 
 // schedule returns the configured schedule. Without one it returns a single bucket, as long as the longest
-// grace period of a pod. Before the drain is planned, or without a list, the pods are not known: the bucket
-// then has practically no end.
+// grace period of a pod. Before the drain is planned, the pods are not known: the bucket then has practically no
+// end.
 func (n *Node) schedule(isPlanned bool) plan.Schedule {
 	if len(n.Schedule) > 0 {
 		return n.Schedule
@@ -431,7 +431,7 @@ func (n *Node) schedule(isPlanned bool) plan.Schedule {
 			seconds = max(seconds, *grace)
 		}
 	}
-	if !isPlanned || n.lister.listCount == 0 {
+	if !isPlanned {
 		seconds = math.MaxInt32
 	}
 	return plan.Schedule{{Seconds: max(seconds, defaultSeconds)}}

@@ -23,7 +23,7 @@ const (
 //   - An empty list is not trusted until listWarmUp after the start of the agent: plan then lists once more.
 //   - If no list comes in time, every bucket counts as having pods.
 //   - Without a schedule, the pods of the list decide how long the only bucket is. So plan waits longer for the list, and
-//     the drain's time counts from the list.
+//     the drain's time counts from the end of that wait.
 //
 // If the previous agent has planned this shutdown, its timetable stays.
 func (d *drain) plan(n *Node) (moved bool) {
@@ -74,7 +74,7 @@ func (d *drain) makeFinalTable(n *Node, hasList bool) {
 	if hasList {
 		r.Occupied = n.occupied(r.Schedule, d.bucket)
 	}
-	if hasList && len(n.Schedule) == 0 {
+	if len(n.Schedule) == 0 {
 		if limit := n.Options.Limit; limit != 0 { // 0: no limit; negative: no time
 			r.HostEnd = times.Earlier(r.HostEnd, r.Received.Add(max(limit, 0)))
 		}
