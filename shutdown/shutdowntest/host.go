@@ -152,8 +152,8 @@ func (h *Host) Adopt() io.Closer {
 	return h.grant()
 }
 
-// recordCall records a call of a session, or of the host itself. It returns the error of the call: the cause of ctx if
-// ctx has ended, otherwise scriptedErr, which may be nil. The caller holds the mutex.
+// recordCall records a call of a session, or of the host itself. It returns the error that the call must return: the cause of
+// ctx if ctx has ended, otherwise scriptedErr, which may be nil. The caller holds the mutex.
 func (h *Host) recordCall(ctx context.Context, name string, scriptedErr error) error {
 	h.calls = append(h.calls, name)
 	if ctx.Err() != nil {
@@ -162,7 +162,7 @@ func (h *Host) recordCall(ctx context.Context, name string, scriptedErr error) e
 	return scriptedErr
 }
 
-// send sends an event to all sessions. The caller holds the mutex; the channels are buffered.
+// send sends an event to all sessions. It does not block, because their channels are buffered. The caller holds the mutex.
 func (h *Host) send(event source.Event) {
 	for _, s := range h.sessions {
 		s.events <- event
@@ -192,7 +192,8 @@ func (l *lock) Close() error {
 		return nil
 	}
 	l.closed = true
-	if h.held--; h.held == 0 {
+	h.held--
+	if wasLast := h.held == 0; wasLast {
 		h.released = time.Now()
 	}
 	return nil

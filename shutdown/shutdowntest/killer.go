@@ -77,13 +77,13 @@ func (k *Killer) KillPod(ctx context.Context, pod *v1.Pod, req shutdown.KillRequ
 		behaviour = k.Default
 	}
 	call, termination := k.startCall(pod, req, behaviour)
-	done := ctx.Done()
+	ctxDone := ctx.Done()
 	if behaviour.IgnoresContext {
-		done = nil // never ready
+		ctxDone = nil // never ready
 	}
 	select {
 	case <-termination.ended:
-	case <-done:
+	case <-ctxDone:
 		select {
 		case <-termination.ended: // the pod ended at the same time
 		default:
@@ -153,7 +153,7 @@ func (k *Killer) startCall(pod *v1.Pod, req shutdown.KillRequest, behaviour Beha
 }
 
 // startTermination makes a pod end after behaviour.Takes or its grace period, whichever is shorter. A pod that
-// hangs does not end until Release. The caller holds the mutex.
+// hangs does not end until Release. While the pod has not ended, it is in k.terminating. The caller holds the mutex.
 func (k *Killer) startTermination(name string, behaviour Behaviour, grace time.Duration) *termination {
 	started := &termination{ended: make(chan struct{})}
 	takes := min(behaviour.Takes, grace)
@@ -186,7 +186,7 @@ func (t *termination) shorten(grace time.Duration) {
 	}
 }
 
-// setReturned records the end of a call.
+// setReturned records that a call returns now.
 func (k *Killer) setReturned(call *Kill) {
 	k.mu.Lock()
 	defer k.mu.Unlock()

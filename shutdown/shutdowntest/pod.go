@@ -6,8 +6,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// Pod returns a running pod in namespace default with a priority and a grace period in seconds;
-// negative: unset.
+// Pod returns a running pod in namespace default. It has no containers. If graceSeconds is negative, the pod has no grace
+// period.
 func Pod(name string, priority int32, graceSeconds int64) *v1.Pod {
 	pod := &v1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: metav1.NamespaceDefault, UID: types.UID("uid-" + name)},
