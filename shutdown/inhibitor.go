@@ -26,7 +26,7 @@ type Inhibitor struct {
 }
 
 // inhibitor returns the state of the inhibitor lock. h is nil before Run, or if no host is watched: the result then has
-// only the budget that will be requested.
+// only the budget that would be requested, and why no host is watched.
 func (s *settings) inhibitor(h *host.Host) Inhibitor {
 	budgetFor := func(delay time.Duration) plan.Budget {
 		return s.budget().Fit(delay, nil) // nil: which buckets have pods is not known
@@ -53,7 +53,7 @@ func (s *shell) changeLock(e node.Effect) {
 	}
 	switch e.Do {
 	case node.Suspend:
-		if s.hold == nil {
+		if s.hold == nil { // the shutdown begins
 			s.hold = h.Suspend()
 			s.reportIfHostDoesNotWait(s.hold, s.log.TimeOf(e.Until))
 		}
@@ -81,12 +81,14 @@ func (s *shell) changeLock(e node.Effect) {
 // reportIfHostDoesNotWait tells the core if the host does not wait for the drain: no lock is held, and none is adopted by
 // the time until. It does not block.
 func (s *shell) reportIfHostDoesNotWait(hold *host.Hold, until time.Time) {
-	if hold.Waits() {
+	if hold.HostWaits() {
 		return
 	}
 	ctx := s.ctx
 	s.calls.Go(func() string { return "the wait for a lock to adopt" }, func() {
-		if hold.AwaitAdoption(ctx, until); !hold.Waits() && ctx.Err() == nil {
+		hold.AwaitAdoption(ctx, until)
+		isUnderWay := ctx.Err() == nil // Run or TerminateAll
+		if isUnderWay && !hold.HostWaits() {
 			s.step(node.NotHeld{})
 		}
 	})

@@ -43,14 +43,14 @@ type contact struct {
 	lostErr error      // why the last session ended or did not begin; nil: there was no session yet
 }
 
-// callSource calls a method of the source, which may hang. It returns the method's result, except in these cases:
+// callSource calls a method of the source, which may hang, through f. It returns the result of f, except in these cases:
 //
-//   - ctx has ended already: the method is not called.
-//   - The method has not returned a second after the end of its context, which ends with ctx or after timeout: the call
-//     is abandoned. The error wraps errHangs, and a lock or session that the method returns later is closed.
+//   - ctx has ended already: f is not called.
+//   - f has not returned a second after the end of its context, which ends with ctx or after timeout: the call
+//     is abandoned. The error wraps errHangs, and a lock or session that f returns later is closed.
 //
-// If the method takes longer than timeout, or 2 s if timeout is callTimeout, callSource also calls reportSlow, so that
-// nobody waits for the whole callTimeout at the start of the agent.
+// If f takes longer than timeout, or 2 s if timeout is callTimeout, callSource also calls reportSlow, so that
+// nobody waits for the whole callTimeout at the start of the agent. method is the name in errors and in the log.
 func callSource[T any](ctx context.Context, c *contact, method string, timeout time.Duration, f func(context.Context) (T, error)) (T, error) {
 	var none T
 	if ctx.Err() != nil {
@@ -64,40 +64,50 @@ func callSource[T any](ctx context.Context, c *contact, method string, timeout t
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 	name := "Options.Source: " + method
-	var settled atomic.Bool // set when the call returns or is abandoned, whichever is first
+	var isSettled atomic.Bool // set when the call returns or is abandoned, whichever is first
 	answer := call.Start(ctx, c.calls, name, func(ctx context.Context) (value T, err error) {
 		defer func() {
-			if hasReturnedFirst := settled.CompareAndSwap(false, true); hasReturnedFirst {
-				return
-			}
-			c.hanging.Add(-1)
-			if late, ok := any(value).(io.Closer); ok && err == nil {
-				if err := late.Close(); err != nil {
-					klog.FromContext(ctx).Error(err, "Failed to close a late result of the host")
-				}
+			if hasReturnedInTime := isSettled.CompareAndSwap(false, true); !hasReturnedInTime {
+				c.hanging.Add(-1)
+				closeLateResult(ctx, value, err)
 			}
 		}()
 		return f(ctx)
 	})
+	c.waitOrAbandon(ctx, answer.Done(), slow)
+	if isAbandoned := isSettled.CompareAndSwap(false, true); isAbandoned {
+		c.hanging.Add(1)
+		return none, fmt.Errorf("%s %w", name, errHangs)
+	}
+	return answer.Wait(context.WithoutCancel(ctx)) // does not block
+}
+
+// waitOrAbandon waits until a call has returned, or until abandonAfter after the end of its context. If slow fires before
+// that, it calls reportSlow.
+func (c *contact) waitOrAbandon(ctx context.Context, returned <-chan struct{}, slow <-chan time.Time) {
 	ctxDone := ctx.Done()
 	var abandon <-chan time.Time // nil until ctx has ended
-	for isWaiting := true; isWaiting; {
+	for {
 		select {
-		case <-answer.Done():
-			isWaiting = false
+		case <-returned:
+			return
 		case <-slow:
 			c.reportSlow()
 		case <-ctxDone:
 			ctxDone, abandon = nil, time.After(abandonAfter)
 		case <-abandon:
-			isWaiting = false
+			return
 		}
 	}
-	if isAbandoned := settled.CompareAndSwap(false, true); isAbandoned {
-		c.hanging.Add(1)
-		return none, fmt.Errorf("%s %w", name, errHangs)
+}
+
+// closeLateResult closes a lock or session that an abandoned call has returned after all: nobody uses it.
+func closeLateResult(ctx context.Context, value any, err error) {
+	if late, ok := value.(io.Closer); ok && err == nil {
+		if err := late.Close(); err != nil {
+			klog.FromContext(ctx).Error(err, "Failed to close a late result of the host")
+		}
 	}
-	return answer.Wait(context.WithoutCancel(ctx)) // does not block
 }
 
 // reportSlow is called when a call of the host takes long. If no attempt has had a result yet, it records the error
@@ -137,7 +147,8 @@ func (c *contact) setResult(record func()) {
 }
 
 // statusErr returns Status.Err: the error of the last attempt to connect or to do a task of the session. If that attempt
-// succeeded, but the lock may be lost (mayBeLost), it is why the last session ended or did not begin.
+// succeeded, but the held lock may have been lost with a session (mayBeLost), it is why the last session ended or did not
+// begin.
 func (c *contact) statusErr(mayBeLost bool) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -71,9 +71,9 @@ func seconds(all []time.Duration) (s []int) {
 	return s
 }
 
-// The source grants 10 s of the requested 30 s, without an error that says why. The Host treats the grant like an error: its status
-// has a DelayCappedError, and it calls the listener, which logs the error. The Host itself logs nothing. When the limit
-// rises to 26 s, the status has no error any more: by the options of the rig, 25 s are enough for the pods.
+// The source grants 10 s of the requested 30 s, without an error that says why. The Host treats the grant like an error:
+// its status has a DelayCappedError, and it calls the listener, which logs the error. The Host itself logs nothing. When
+// the limit rises to 26 s, the status has no error any more: by the options of the rig, 25 s are enough for the pods.
 func TestALowGrantWithoutAnErrorIsACap(t *testing.T) {
 	inBubble(t, func(t *testing.T, r *rig) {
 		r.script.capWithoutError, r.script.limit = true, 10*time.Second
@@ -154,7 +154,7 @@ func TestAFailedReadKeepsTheLockAndTheLimit(t *testing.T) {
 		require.NoError(t, r.host.Status().Err, "it is read again after a second")
 		r.script.set(always("delay", fault{err: errRefused}))
 		r.advance(time.Minute)
-		require.Len(t, r.log.lines(), 4, "it succeeded in between")
+		require.Len(t, r.log.lines(), 4, "logged again, because a request succeeded in between")
 		require.Equal(t, 1, r.script.callCount("inhibit"))
 		r.requireLock(host.StateHeld, 1)
 	})

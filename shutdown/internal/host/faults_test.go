@@ -29,7 +29,7 @@ func TestOneFaultyCallIsRecovered(t *testing.T) {
 			for _, number := range []int{1, 10} {
 				t.Run(fmt.Sprint(method, " ", kind, " ", number), func(t *testing.T) {
 					inBubble(t, func(t *testing.T, r *rig) {
-						r.useAdopter(true)
+						r.useAdopter(withLock)
 						nth(method, number, f)(r.script)
 						r.run()
 						for range 12 { // one session each, so that the tenth call is among theirs
@@ -58,7 +58,7 @@ func TestALastingFaultIsRecoveredWhenItEnds(t *testing.T) {
 			}
 			t.Run(fmt.Sprint(method, " ", kind), func(t *testing.T) {
 				inBubble(t, func(t *testing.T, r *rig) {
-					r.useAdopter(true)
+					r.useAdopter(withLock)
 					always(method, f)(r.script)
 					r.run()
 					if method == "adopt" && kind != "hangs" {
@@ -152,7 +152,7 @@ func TestRunEndsInAnyCall(t *testing.T) {
 				for _, shutdown := range []bool{false, true} {
 					t.Run(fmt.Sprint(method, " ", kind, ", ended after ", after, ", in a shutdown: ", shutdown), func(t *testing.T) {
 						inBubble(t, func(_ *testing.T, r *rig) {
-							r.useAdopter(true)
+							r.useAdopter(withLock)
 							if shutdown {
 								r.script.pending = &source.Event{}
 							}

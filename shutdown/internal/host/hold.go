@@ -19,7 +19,7 @@ type Hold struct {
 
 // ifCurrent calls f with the mutex held, unless this Hold has ended or another one has replaced it.
 func (o *Hold) ifCurrent(f func(l *lock)) {
-	o.lock.do(func() {
+	o.lock.withMutex(func() {
 		if o.lock.hold == o {
 			f(o.lock)
 		}
@@ -31,12 +31,12 @@ func (o *Hold) ifCurrent(f func(l *lock)) {
 // lock of the next Hold of the same shutdown. ctx has the logger; its end has no effect.
 func (o *Hold) ReleaseAt(ctx context.Context, t time.Time) {
 	o.ifCurrent(func(l *lock) {
-		l.cancelScheduledRelease()
+		l.cancelScheduledRelease() // that of an earlier ReleaseAt
 		var timer *time.Timer
 		timer = time.AfterFunc(time.Until(t), func() {
 			l.calls.Go(func() string { return "the release of the shutdown inhibitor in time" }, func() {
-				err := l.closeResult(ctx, func() io.Closer {
-					if l.scheduledRelease != timer { // the timer was stopped or replaced while it fired
+				err := l.withMutexThenClose(ctx, func() io.Closer {
+					if isStillScheduled := l.scheduledRelease == timer; !isStillScheduled { // it was cancelled while the timer fired
 						return nil
 					}
 					l.scheduledRelease = nil
@@ -54,7 +54,7 @@ func (o *Hold) ReleaseAt(ctx context.Context, t time.Time) {
 // release goes from phaseSuspended to phaseReleased: from now on no lock may be held. It returns the lock that was held
 // (nil: none was), which the caller closes without the mutex, and sets wasHeld. In any other phase (the lock was released
 // before, or Run is over) release changes nothing and returns nil. The mutex is held.
-func (o *Hold) release() io.Closer {
+func (o *Hold) release() (held io.Closer) {
 	if o.lock.phase != phaseSuspended {
 		return nil
 	}
@@ -62,10 +62,10 @@ func (o *Hold) release() io.Closer {
 	return o.lock.drop(phaseReleased)
 }
 
-// Release releases the lock in two steps: it drops the lock at once, and closeLock, which the caller must
-// call once, closes it. A lock that the host grants later is closed too, unless Retake was called. closeLock
-// waits for the Close at most a second, even if its context has ended. It then returns an error, and the Close goes on
-// in Options.Calls.
+// Release releases the lock in two steps, so that the caller may hold a mutex: it drops the lock at once, and closeLock,
+// which the caller must call once, closes it. A lock that the host grants later is closed too, unless Retake was called.
+// closeLock waits for the Close at most a second, even if its context has ended. It then returns an error, and the Close
+// goes on in Options.Calls.
 func (o *Hold) Release() (closeLock func(context.Context) error) {
 	var held io.Closer
 	o.ifCurrent(func(*lock) { held = o.release() })
@@ -84,9 +84,12 @@ func (o *Hold) Retake() {
 	})
 }
 
-// Waits reports whether the host waits for this shutdown: a lock is held, or was until this Hold released it.
-func (o *Hold) Waits() (waits bool) {
-	o.lock.do(func() { waits = o.wasHeld || o.lock.hold == o && o.lock.held != nil })
+// HostWaits reports whether the host waits for this shutdown: a lock is held, or was until this Hold released it.
+func (o *Hold) HostWaits() (waits bool) {
+	o.lock.withMutex(func() {
+		isCurrent := o.lock.hold == o
+		waits = o.wasHeld || isCurrent && o.lock.held != nil
+	})
 	return waits
 }
 
@@ -110,7 +113,7 @@ func (o *Hold) AwaitAdoption(ctx context.Context, until time.Time) {
 func (o *Hold) End() {
 	o.ifCurrent(func(l *lock) {
 		l.hold, l.phase = nil, phaseWanted
-		l.epoch++
+		l.epoch++ // the held lock may be used up: the session replaces it
 		l.cancelScheduledRelease()
 		l.wakeUp()
 	})

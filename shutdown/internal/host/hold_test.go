@@ -53,7 +53,7 @@ func TestTheLockIsAdoptedFirst(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			inBubble(t, func(t *testing.T, r *rig) {
-				r.useAdopter(true)
+				r.useAdopter(withLock)
 				test.change(r.script)
 				r.run()
 				require.Equal(t, "adopt", r.script.allCalls()[0])
@@ -62,7 +62,7 @@ func TestTheLockIsAdoptedFirst(t *testing.T) {
 				r.advance(time.Minute)
 				r.requireLock(test.state, 1)
 				if r.hold != nil { // a shutdown is pending
-					require.True(t, r.hold.Waits())
+					require.True(t, r.hold.HostWaits())
 					require.Zero(t, r.script.callCount("inhibit"), "a lock is held")
 					require.NoError(t, r.host.Status().Err)
 				}
@@ -85,7 +85,7 @@ func TestAwaitAdoptionIsBounded(t *testing.T) {
 		"the session is lost during Inhibit": {func(r *rig) {
 			always("inhibit", fault{delay: time.Second, after: func() { r.script.set((*script).lose) }})(r.script)
 		}, time.Second},
-		"a lock is adopted": {func(r *rig) { r.useAdopter(true) }, 0},
+		"a lock is adopted": {func(r *rig) { r.useAdopter(withLock) }, 0},
 		"Close is called after a second": {func(r *rig) {
 			always("inhibit", fault{delay: 9 * time.Second})(r.script)
 			time.AfterFunc(time.Second, func() { _ = r.host.Close(r.loggingContext()) })
@@ -102,7 +102,7 @@ func TestAwaitAdoptionIsBounded(t *testing.T) {
 			}
 		}, 0},
 		// Adopt has 2 s, and 1 s more to return before it is abandoned: 3 s.
-		"Adopt hangs": {func(r *rig) { r.useAdopter(false); always("adopt", fault{hangs: true})(r.script) }, 3 * time.Second},
+		"Adopt hangs": {func(r *rig) { r.useAdopter(withoutLock); always("adopt", fault{hangs: true})(r.script) }, 3 * time.Second},
 	} {
 		t.Run(name, func(t *testing.T) {
 			inBubble(t, func(t *testing.T, r *rig) {
@@ -157,7 +157,7 @@ func TestRetakeAsksTheHostForANewLock(t *testing.T) {
 				hold.Retake()
 				hold.AwaitAdoption(t.Context(), time.Now().Add(time.Second))
 				require.Equal(t, test.state, r.host.Status().State)
-				require.Equal(t, test.grants, hold.Waits())
+				require.Equal(t, test.grants, hold.HostWaits())
 				r.advance(time.Minute)
 				r.requireLock(host.StateReleased, 0)
 				require.Equal(t, inhibits+1, r.script.callCount("inhibit"), "it is requested once")
@@ -318,7 +318,7 @@ func TestNothingIsHeldAfterClose(t *testing.T) {
 			h.End()
 			h.ReleaseAt(t.Context(), time.Now())
 			require.NoError(t, h.Release()(t.Context()))
-			require.False(t, h.Waits())
+			require.False(t, h.HostWaits())
 		}
 		r.script.set((*script).lose)
 		r.advance(time.Minute)

@@ -131,7 +131,7 @@ func New(o Options) *Host {
 func (h *Host) Run(ctx context.Context) error {
 	var watch sync.WaitGroup
 	watch.Add(1)
-	go func() {
+	go func() { // calls HostUnreached if the host was not reached in time
 		defer watch.Done()
 		select {
 		case <-time.After(reachTimeout):
@@ -148,7 +148,7 @@ func (h *Host) Run(ctx context.Context) error {
 		start := time.Now()
 		closeErr, err := h.runSession(ctx)
 		if ctx.Err() != nil {
-			return closeErr // err is the end of ctx; Options.Calls has hanging calls
+			return closeErr // err only says that ctx has ended
 		}
 		err = errors.Join(err, closeErr)
 		h.contact.setLost(err)
@@ -179,8 +179,8 @@ func (h *Host) adopt(ctx context.Context) {
 	if !ok {
 		return
 	}
-	h.lock.do(h.lock.beginAdoptionAttempt)
-	defer h.lock.do(h.lock.endAdoptionAttempt)
+	h.lock.withMutex(h.lock.beginAdoptionAttempt) // so that the drain of a pending shutdown waits for the attempt
+	defer h.lock.withMutex(h.lock.endAdoptionAttempt)
 	_, err := callSource(ctx, h.contact, "Adopt", answerTimeout, func(ctx context.Context) (struct{}, error) {
 		return struct{}{}, h.lock.adopt(ctx, adopter.Adopt())
 	})
@@ -206,14 +206,15 @@ func (h *Host) runSession(parent context.Context) (closeErr, err error) {
 		return nil, fmt.Errorf("failed to connect to the host: %w", err)
 	}
 	defer h.lock.endSession()
-	return (&session{Host: h, conn: conn, answers: make(chan pendingAnswer)}).run(parent)
+	s := &session{Host: h, conn: conn, answers: make(chan pendingAnswer)}
+	return s.run(parent)
 }
 
 // Status returns the status of the lock and the host.
 func (h *Host) Status() Status {
 	var status Status
 	var mayBeLost bool
-	h.lock.do(func() { status.State, mayBeLost = h.lock.state(), h.lock.mayBeLost })
+	h.lock.withMutex(func() { status.State, mayBeLost = h.lock.state(), h.lock.mayBeLost })
 	status.Err = h.contact.statusErr(mayBeLost)
 	if granted, known := h.Granted(); known {
 		status.Requested, status.Granted, status.Answered = h.Delay, granted, true
@@ -247,7 +248,7 @@ func (h *Host) Adopted() bool { return h.Status().State == StateAdopted }
 // more: the lock stays as it is, and so does the release that ReleaseAt has scheduled.
 func (h *Host) Suspend() *Hold {
 	hold, l := &Hold{lock: h.lock}, h.lock
-	l.do(func() {
+	l.withMutex(func() {
 		if l.phase == phaseClosed {
 			return
 		}
@@ -264,7 +265,7 @@ func (h *Host) Suspend() *Hold {
 // lock's Close. Call it when the context of Run ends. ctx has the logger; its end has no effect.
 func (h *Host) Close(ctx context.Context) error {
 	l := h.lock
-	return l.closeResult(ctx, func() io.Closer {
+	return l.withMutexThenClose(ctx, func() io.Closer {
 		l.hold = nil
 		l.cancelScheduledRelease()
 		l.endAdoptionAttempt()

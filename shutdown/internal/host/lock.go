@@ -55,17 +55,17 @@ type lock struct {
 	scheduledRelease *time.Timer   // by ReleaseAt; nil: none is scheduled
 }
 
-// do calls f with the mutex held.
-func (l *lock) do(f func()) {
+// withMutex calls f with the mutex held.
+func (l *lock) withMutex(f func()) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	f()
 }
 
-// closeResult calls f with the mutex held, and then, without the mutex, closes the lock that f returns, if any.
-func (l *lock) closeResult(ctx context.Context, f func() (surplus io.Closer)) error {
+// withMutexThenClose calls f with the mutex held, and then, without the mutex, closes the lock that f returns, if any.
+func (l *lock) withMutexThenClose(ctx context.Context, f func() (surplus io.Closer)) error {
 	var surplus io.Closer
-	l.do(func() { surplus = f() })
+	l.withMutex(func() { surplus = f() })
 	return l.closeLock(ctx, surplus)
 }
 
@@ -103,7 +103,7 @@ func (l *lock) endSession() {
 	l.endAdoptionAttempt()
 }
 
-// nextTask returns what the session has to do now:
+// nextTask returns what the session has to do now about the lock:
 //
 //   - No shutdown, and the held lock was requested in the current epoch: only request the delay again.
 //   - No shutdown otherwise: take a lock, even if one is held, because the held one may have been lost or used up.
@@ -111,15 +111,17 @@ func (l *lock) endSession() {
 //   - Otherwise nothing.
 //
 // It also returns the current epoch, which the caller passes on with a lock that it requests now.
-func (l *lock) nextTask() (task, uint64) {
+func (l *lock) nextTask() (next task, epoch uint64) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	isHeldCurrent := l.held != nil && l.heldEpoch == l.epoch
+	isAdoptionDue := l.held == nil && l.adoption != nil
 	switch {
-	case l.phase == phaseWanted && l.held != nil && l.heldEpoch == l.epoch:
+	case l.phase == phaseWanted && isHeldCurrent:
 		return taskRequestDelay, l.epoch
 	case l.phase == phaseWanted:
 		return taskTake, l.epoch
-	case l.phase != phaseClosed && l.held == nil && l.adoption != nil:
+	case l.phase != phaseClosed && isAdoptionDue:
 		return taskAdopt, l.epoch
 	default:
 		return taskNone, l.epoch
@@ -131,31 +133,35 @@ func (l *lock) nextTask() (task, uint64) {
 // requested. adopting says that given was requested during a shutdown. Hosts then grant only the previous agent's lock,
 // so given counts as adopted, unless this agent has taken a lock of its own before.
 func (l *lock) take(ctx context.Context, given io.Closer, epoch uint64, adopting bool) error {
-	return l.closeResult(ctx, func() io.Closer { return l.setHeld(given, adopting && !l.hasTakenOwn, epoch) })
+	return l.withMutexThenClose(ctx, func() io.Closer {
+		isPreviousAgents := adopting && !l.hasTakenOwn
+		return l.setHeld(given, isPreviousAgents, epoch)
+	})
 }
 
 // adopt makes the lock of the previous agent the held one. If another lock is held, it closes the previous agent's
 // instead. previous is nil if the previous agent has left none. The epoch 0 is older than that of any session, so that
 // the first session outside of a shutdown replaces the adopted lock by one of this agent.
 func (l *lock) adopt(ctx context.Context, previous io.Closer) error {
-	return l.closeResult(ctx, func() io.Closer {
+	return l.withMutexThenClose(ctx, func() io.Closer {
 		if previous == nil || l.held != nil {
 			return previous
 		}
-		return l.setHeld(previous, true, 0)
+		const isPreviousAgents, oldestEpoch = true, 0
+		return l.setHeld(previous, isPreviousAgents, oldestEpoch)
 	})
 }
 
-// setHeld makes given, which was requested in this epoch, the held lock. It returns the lock that the caller must
-// close: the previous one, or nil if there was none. After the release it returns given itself, because no lock may
-// delay the host any more. The mutex is held.
-func (l *lock) setHeld(given io.Closer, adopted bool, epoch uint64) (surplus io.Closer) {
+// setHeld makes given, which was requested in this epoch, the held lock. isPreviousAgents says that it is the previous
+// agent's. setHeld returns the lock that the caller must close: the one that was held before, or nil if there was none.
+// After the release it returns given itself, because no lock may delay the host any more. The mutex is held.
+func (l *lock) setHeld(given io.Closer, isPreviousAgents bool, epoch uint64) (surplus io.Closer) {
 	if l.phase == phaseReleased || l.phase == phaseClosed {
 		return given
 	}
 	surplus, l.held = l.held, given
-	l.adopted, l.mayBeLost, l.heldEpoch = adopted, false, epoch
-	l.hasTakenOwn = l.hasTakenOwn || !adopted
+	l.adopted, l.mayBeLost, l.heldEpoch = isPreviousAgents, false, epoch
+	l.hasTakenOwn = l.hasTakenOwn || !isPreviousAgents
 	l.metrics.Inhibitor(true)
 	l.endAdoptionAttempt()
 	return surplus
@@ -163,8 +169,8 @@ func (l *lock) setHeld(given io.Closer, adopted bool, epoch uint64) (surplus io.
 
 // drop enters a phase in which no lock is held. It returns the lock that was held, for the caller to close. The
 // mutex is held.
-func (l *lock) drop(next phase) io.Closer {
-	held := l.held
+func (l *lock) drop(next phase) (held io.Closer) {
+	held = l.held
 	l.phase, l.held, l.adopted, l.mayBeLost = next, nil, false, false
 	l.metrics.Inhibitor(false)
 	return held
@@ -194,8 +200,8 @@ func (l *lock) endAdoptionAttempt() {
 	}
 }
 
-// startAdoption has the session, if one is connected, try once to get a lock although a shutdown is in progress. The
-// mutex is held.
+// startAdoption has the session, if one is connected and no lock is held, try once to get a lock although a shutdown is in
+// progress. The mutex is held.
 func (l *lock) startAdoption() {
 	if l.isSessionUp {
 		l.beginAdoptionAttempt()

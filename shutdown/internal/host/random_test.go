@@ -62,7 +62,8 @@ func newPlayer(t *testing.T, seed uint64) *player {
 	p := &player{rig: newRig(t), rand: rand.New(rand.NewPCG(seed, 1))} //nolint:gosec // a test
 	p.ignoresEvents = true                                             // the player suspends the lock
 	if p.rand.IntN(2) == 0 {
-		p.useAdopter(p.rand.IntN(2) == 0)
+		hasLock := p.rand.IntN(2) == 0
+		p.useAdopter(hasLock)
 	}
 	if p.rand.IntN(4) == 0 {
 		always("adopt", fault{delay: p.randomDuration(12)})(p.script)
@@ -93,7 +94,7 @@ func (p *player) step() {
 
 // check compares the lock with the model.
 func (p *player) check() {
-	if !p.releaseTime.IsZero() && !time.Now().Before(p.releaseTime) {
+	if isReleaseSet := !p.releaseTime.IsZero(); isReleaseSet && time.Until(p.releaseTime) <= 0 {
 		p.modelRelease()
 		p.releaseTime = time.Time{}
 	}
@@ -106,11 +107,11 @@ func (p *player) check() {
 	} else {
 		require.GreaterOrEqual(p.t, held, p.heldBefore, "the lock was released: %v", p.steps)
 	}
-	if held == 0 {
+	if held == 0 { // a lock is wanted, unless a shutdown is in progress
 		require.Equal(p.t, p.current == nil, state == host.StateTrying, p.steps)
 	}
 	if p.current != nil {
-		require.Equal(p.t, held == 1 || p.hadLock, p.current.Waits(), p.steps)
+		require.Equal(p.t, held == 1 || p.hadLock, p.current.HostWaits(), p.steps)
 	}
 	p.heldBefore = held
 }
@@ -202,7 +203,8 @@ func (p *player) fault() string {
 func (p *player) refuseLocks() string {
 	p.script.set(func(s *script) {
 		s.keptLock = p.rand.IntN(2) == 0
-		if s.pending = nil; p.rand.IntN(2) == 0 {
+		s.pending = nil
+		if p.rand.IntN(2) == 0 {
 			s.pending = &source.Event{}
 		}
 	})
@@ -227,7 +229,8 @@ func (p *player) usePreviousHold() string {
 		return "no previous"
 	}
 	before, releases := p.host.Status(), p.script.callCount("release")
-	p.use(p.previous[p.rand.IntN(len(p.previous))], p.rand.IntN(5))
+	hold, method := p.previous[p.rand.IntN(len(p.previous))], p.rand.IntN(5)
+	p.use(hold, method)
 	synctest.Wait()
 	require.Equal(p.t, before, p.host.Status(), p.steps)
 	require.Equal(p.t, releases, p.script.callCount("release"), p.steps)

@@ -72,6 +72,12 @@ func (r *rig) options(source source.Source) host.Options {
 	}
 }
 
+// The arguments of useAdopter.
+const (
+	withLock    = true
+	withoutLock = false
+)
+
 // useAdopter makes the source an Adopter. hasLock says whether the previous agent has left a lock. Call it
 // before run.
 func (r *rig) useAdopter(hasLock bool) {
@@ -113,12 +119,12 @@ func (r *rig) end() {
 }
 
 // requireNoError requires that err is nil, unless a fault was injected.
-func (r *rig) requireNoError(err error, of string) {
+func (r *rig) requireNoError(err error, method string) {
 	r.t.Helper()
 	faulted := false
 	r.script.set(func(s *script) { faulted = s.faulted })
 	if !faulted {
-		require.NoError(r.t, err, of)
+		require.NoError(r.t, err, method)
 	}
 }
 

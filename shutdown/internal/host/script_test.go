@@ -72,7 +72,8 @@ func (s *script) unblock() {
 
 // always returns a change of the script: each call of a method has the same fault.
 func always(method string, f fault) func(*script) {
-	return nth(method, 0, f)
+	const each = 0
+	return nth(method, each, f)
 }
 
 // nth returns a change of the script: the nth call of a method has a fault; 0: each call.
@@ -287,7 +288,8 @@ type lock struct {
 func (s *script) grant() io.Closer {
 	l := &lock{script: s}
 	s.locks = append(s.locks, l)
-	if s.held++; s.held == 2 {
+	s.held++
+	if s.held == 2 {
 		s.twoHeldSince = time.Now()
 	}
 	return l
@@ -306,11 +308,13 @@ func (l *lock) Close() error {
 // release releases the lock. The caller holds the mutex.
 func (l *lock) release() {
 	s := l.script
-	if l.closed++; l.closed > 1 {
+	l.closed++
+	if l.closed > 1 {
 		s.misuse = append(s.misuse, "a lock was closed twice")
 		return
 	}
-	if s.held == 2 && time.Since(s.twoHeldSince) > 0 && !s.allowsTwoLocks {
+	wereTwoHeld := s.held == 2 && time.Since(s.twoHeldSince) > 0 // a lock may replace another one at the same moment
+	if wereTwoHeld && !s.allowsTwoLocks {
 		s.misuse = append(s.misuse, fmt.Sprint("two locks were held for ", time.Since(s.twoHeldSince)))
 	}
 	s.held--

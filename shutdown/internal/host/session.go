@@ -39,7 +39,7 @@ func (s *session) run(parent context.Context) (closeErr, err error) {
 	ctx, lose := context.WithCancelCause(parent)
 	defer lose(nil)
 	var listening sync.WaitGroup
-	closed := make(chan struct{})
+	closed := make(chan struct{}) // closed when the session is
 	events, err := callSource(ctx, s.contact, "Events", answerTimeout, func(context.Context) (<-chan source.Event, error) {
 		return s.conn.Events(), nil
 	})
@@ -52,7 +52,7 @@ func (s *session) run(parent context.Context) (closeErr, err error) {
 			defer listening.Done()
 			s.listen(ctx, events, closed)
 			if parent.Err() == nil {
-				s.contact.setLost(errSessionLost) // holdLock may still be in a call
+				s.contact.setLost(errSessionLost) // now, because holdLock may still be in a call
 			}
 			lose(errSessionLost)
 		}()
@@ -82,7 +82,8 @@ func (s *session) run(parent context.Context) (closeErr, err error) {
 // unread event.
 func (s *session) listen(ctx context.Context, events <-chan source.Event, closed <-chan struct{}) {
 	var answer pendingAnswer // the result of Pending, not passed on yet; nil: none
-	for hasPassedEvent := false; ; {
+	hasPassedEvent := false
+	for {
 		var event source.Event
 		var isOpen bool
 		select {
@@ -135,8 +136,8 @@ func (s *session) holdLock(ctx context.Context) error {
 	return context.Cause(ctx)
 }
 
-// logOnce logs the error of a task, unless its text is loggedErr, the previous result of logOnce. It returns the text of
-// the error, or "" if err is nil. Failed adoptions are not logged, because hosts refuse locks during a shutdown.
+// logOnce logs the error of a task (done), unless its text is loggedErr, the previous result of logOnce. It returns the text
+// of the error, or "" if err is nil. Failed adoptions are not logged, because hosts refuse locks during a shutdown.
 func (s *session) logOnce(ctx context.Context, err error, loggedErr string, done task) string {
 	if err == nil {
 		return ""
@@ -157,19 +158,22 @@ func (s *session) readPending(ctx context.Context) error {
 	if err != nil && !errors.Is(err, errors.ErrUnsupported) {
 		return fmt.Errorf("failed to read the pending shutdown: %w", err)
 	}
-	if err != nil || pending != nil && pending.Cancelled {
+	isPending := err == nil && pending != nil && !pending.Cancelled
+	if !isPending {
 		pending = nil
 	}
 	s.contact.reached.Store(true)
 	s.lock.beginSession()
 	received, handled := time.Now(), make(chan struct{})
-	select { // listen calls the function, between two events
-	case s.answers <- func(isOutdated bool) {
+	passOn := func(isOutdated bool) {
 		if !isOutdated {
-			s.Listener.HostPending(pending, err == nil, received)
+			isKnown := err == nil
+			s.Listener.HostPending(pending, isKnown, received)
 		}
 		close(handled)
-	}:
+	}
+	select {
+	case s.answers <- passOn: // listen calls it, between two events
 	case <-ctx.Done():
 		return context.Cause(ctx)
 	}
@@ -183,7 +187,7 @@ func (s *session) readPending(ctx context.Context) error {
 
 // doTask does the next task, if there is one, and returns it. If the request for the delay fails, the lock is taken
 // anyway: a short delay is better than none.
-func (s *session) doTask(ctx context.Context) (task, error) {
+func (s *session) doTask(ctx context.Context) (done task, err error) {
 	next, epoch := s.lock.nextTask()
 	var delayErr, lockErr error
 	if next == taskTake || next == taskRequestDelay {
@@ -195,7 +199,7 @@ func (s *session) doTask(ctx context.Context) (task, error) {
 		lockErr = s.inhibit(ctx, taskTake, epoch)
 	case taskAdopt:
 		lockErr = s.inhibit(ctx, taskAdopt, epoch)
-		s.lock.do(s.lock.endAdoptionAttempt)
+		s.lock.withMutex(s.lock.endAdoptionAttempt)
 	default:
 	}
 	return next, errors.Join(delayErr, lockErr)
@@ -320,8 +324,8 @@ type delay struct {
 	lastPause   time.Duration         // the last pause while tooShortErr is set
 }
 
-// nextPause returns the pause before the next request for the delay. After a grant that is too small it is
-// short at first, and doubles with each call.
+// nextPause returns the pause before the next request for the delay: readInterval. After a grant that is too small it is
+// minRetryPause at first, and doubles with each call up to readInterval.
 func (d *delay) nextPause() time.Duration {
 	if d.tooShortErr == nil {
 		d.lastPause = 0

@@ -198,7 +198,7 @@ func TestAnUnresponsiveHostDoesNotDelayTheStart(t *testing.T) {
 	} {
 		t.Run(method, func(t *testing.T) {
 			inBubble(t, func(t *testing.T, r *rig) {
-				r.useAdopter(false)
+				r.useAdopter(withoutLock)
 				always(method, fault{delay: time.Hour, endsWithContext: true})(r.script)
 				r.run()
 				r.advance(tried - time.Millisecond)
@@ -288,7 +288,7 @@ func TestTheConnectionContextLastsAsLongAsTheSession(t *testing.T) {
 func TestRunReturnsTheErrorOfTheLastClose(t *testing.T) {
 	for text, f := range map[string]fault{"refused": {err: errRefused}, "panicked": {panics: true}, "does not return": {hangs: true}} {
 		inBubble(t, func(t *testing.T, r *rig) {
-			nth("close", 2, f)(r.script)
+			nth("close", 2, f)(r.script) // of the second session, which is the last one
 			r.run()
 			r.script.set((*script).lose)
 			r.advance(2 * time.Second)
