@@ -40,15 +40,6 @@ func (s *admissionSnapshot) refusesAll() bool {
 	return s.refuses && (s.until.IsZero() || time.Now().Before(s.until))
 }
 
-// snapshotOf returns the snapshot of a node's state. If every pod is refused, it does not list single pods: a
-// drain has many steps, and a node may have many pods.
-func snapshotOf(n *node.Node) *admissionSnapshot {
-	if n.Refuses() {
-		return &admissionSnapshot{refuses: true}
-	}
-	return &admissionSnapshot{pods: refusedPods(n)}
-}
-
 // refusedPods returns the pods that are refused even outside a shutdown, by key: they are still terminating, or their
 // final status is pending. isStatic[key] is true for a static pod. Its new instance has the same key, so Admit refuses
 // that key only once.
@@ -64,7 +55,7 @@ func refusedPods(n *node.Node) (isStatic map[types.UID]bool) {
 //
 //   - If the core refuses every pod, the snapshot does too. It is replaced only if it said something else, because a
 //     drain has many steps.
-//   - While the log is being read, the snapshot stays.
+//   - While the log is being read, the snapshot stays: only the log says which pods to refuse.
 //   - Otherwise it refuses the pods that the core refuses. While a write to the log is under way, it also refuses static
 //     pods whose final status was accepted: if the agent died before that was in the log, the next agent would send the
 //     status while the pod runs again. A write that has failed does not keep them refused.
@@ -81,10 +72,10 @@ func (s *shell) updateAdmission() {
 	case s.node.State() == node.StateOpening:
 		return
 	}
-	next := snapshotOf(s.node)
+	next := &admissionSnapshot{pods: refusedPods(s.node)}
 	if s.isWriting() {
 		for _, p := range s.node.PodsOf(s.node.Shutdown()) {
-			if p.Static && p.Told {
+			if p.Static && p.StatusAccepted {
 				next.pods[p.Key] = true
 			}
 		}

@@ -23,7 +23,7 @@ const slowTime = 5 * time.Second
 // eventReason is the reason of the kubelet's events of a node shutdown.
 const eventReason = "Shutdown"
 
-// perform starts an effect. The mutex is held.
+// perform carries out an effect of the core, or starts it if it takes time. The mutex is held.
 func (s *shell) perform(e node.Effect) {
 	switch e.Do {
 	case node.Prepare:
@@ -46,7 +46,7 @@ func (s *shell) perform(e node.Effect) {
 		s.list(e)
 	case node.Kill:
 		s.kill(e)
-	case node.Tell:
+	case node.SendMessage:
 		s.sendPod(e)
 	case node.Publish:
 		s.publish(e)
@@ -76,11 +76,11 @@ func (s *shell) perform(e node.Effect) {
 	case node.RecordEvent:
 		s.recordEvent(v1.EventTypeNormal, e.Text)
 	case node.CountPod:
-		outcome := "Ended"
+		defaultOutcome := "Ended" // for a killer that gives none
 		if e.Pod.Ended.IsZero() {
-			outcome = "Failed"
+			defaultOutcome = "Failed"
 		}
-		s.opts.Metrics.PodKilled(cmp.Or(e.Pod.Outcome, outcome))
+		s.opts.Metrics.PodKilled(cmp.Or(e.Pod.Outcome, defaultOutcome))
 	case node.CountBucket:
 		s.opts.Metrics.Bucket(e.Took)
 	}
@@ -96,7 +96,7 @@ func (s *shell) recordEvent(eventtype, message string) {
 		call.Guard(ctx, "Options.Events", func() error {
 			s.opts.Events.Event(s.opts.Node, eventtype, eventReason, message)
 			return nil
-		}, func(error) {}) // a panic is logged
+		}, func(error) {}) // Guard logs a panic
 	})
 }
 
@@ -112,10 +112,11 @@ func (s *shell) callOnPlan(e node.Effect) {
 		return
 	}
 	table, pods := e.Shutdown.Timetable, objectsOf(e.Pods)
+	noInput := func(answer) node.Input { return nil }
 	s.start(e, "Options.OnPlan", func(ctx context.Context) error {
 		s.opts.OnPlan(ctx, table.Plan(pods))
 		return nil
-	}, func(answer) node.Input { return nil })
+	}, noInput)
 }
 
 // objectsOf returns the pods as they were listed.
@@ -127,20 +128,21 @@ func objectsOf(pods []*node.Pod) []*v1.Pod {
 	return objects
 }
 
-// start calls do, which calls embedder code, in a goroutine. inputOf then converts the answer to an input for the core;
-// nil: none. The context of do ends when the core aborts the call, and at the effect's Until, if that is set. The context
-// of a kill has no deadline, because a pod may end late. A call that takes longer than slowTime is logged; a kill, if it
-// takes longer than its grace period plus slowTime. The mutex is held.
+// start calls do, which calls embedder code, in a goroutine. The core then gets the input that inputOf makes of the answer;
+// a nil input: none. The context of do ends when the core aborts the call, and at the effect's Until, if that is set. The
+// context of a kill has no deadline, because a pod may end late. A call that takes longer than slowTime is logged; a kill,
+// if it takes longer than its grace period plus slowTime. The mutex is held.
 func (s *shell) start(e node.Effect, name string, do func(context.Context) error, inputOf func(answer) node.Input) {
 	var ctx context.Context
 	var cancel context.CancelFunc
-	if e.Until.IsZero() || e.Do == node.Kill {
-		ctx, cancel = context.WithCancel(s.ctx)
-	} else {
+	if hasDeadline := !e.Until.IsZero() && e.Do != node.Kill; hasDeadline {
 		ctx, cancel = context.WithDeadlineCause(s.ctx, time.Now().Add(e.Until.Sub(s.now())), call.ErrTimeSpent)
+	} else {
+		ctx, cancel = context.WithCancel(s.ctx)
 	}
 	s.aborts[e.Call] = cancel
-	s.calls.Call(ctx, name, graceperiod.Duration(e.Seconds)+slowTime, func() error { return do(ctx) }, func(err error) {
+	slowAfter := graceperiod.Duration(e.Seconds) + slowTime // only a kill has Seconds
+	s.calls.Call(ctx, name, slowAfter, func() error { return do(ctx) }, func(err error) {
 		cancel()
 		in := inputOf(answerOf(err))
 		s.mu.Lock()
@@ -179,20 +181,21 @@ func answerOf(err error) answer {
 
 // logDrainTime logs why a drain begins, how much time it has, and what sets that time.
 func (s *shell) logDrainTime(e node.Effect) {
-	of := e.Shutdown
-	logger := klog.FromContext(s.ctx).WithValues("kind", of.Kind, "origin", of.Origin, "setBy", s.timeSetBy(of))
-	if len(s.schedule) > 0 || !of.HostEnd.IsZero() { // otherwise the time follows from the pods, which are not listed yet
-		logger = logger.WithValues("time", of.WaitEnd().Sub(s.now()).Round(time.Millisecond))
+	shutdown := e.Shutdown
+	logger := klog.FromContext(s.ctx).WithValues("kind", shutdown.Kind, "origin", shutdown.Origin, "setBy", s.timeSetBy(shutdown))
+	if len(s.schedule) > 0 || !shutdown.HostEnd.IsZero() { // otherwise the time follows from the pods, which are not listed yet
+		logger = logger.WithValues("time", shutdown.WaitEnd().Sub(s.now()).Round(time.Millisecond))
 	}
 	s.logLines.Add(func() { logger.Info(e.Text) })
 }
 
-// timeSetBy says, for the log, what decides how much time a drain has: the announcement or the host's setting, if the
-// host waits for less than the requested delay; otherwise the options, or the pods if no schedule is configured.
-func (s *shell) timeSetBy(of *node.Shutdown) string {
+// timeSetBy says, for the log, what decides how much time a drain has. If the host waits for less than the requested
+// delay, it is the host's setting or the announcement; otherwise the options or, without a schedule, the pods.
+func (s *shell) timeSetBy(shutdown *node.Shutdown) string {
 	requested := s.requestedDelay()
-	announced := of.HostEnd.Sub(of.Began) // meaningless without a HostEnd
-	hostDecides := !of.HostEnd.IsZero() && (announced < requested-times.Lag || len(s.schedule) == 0)
+	announced := shutdown.HostEnd.Sub(shutdown.Began) // meaningless without a HostEnd
+	isShorter := announced < requested-times.Lag      // the event itself takes a few milliseconds to arrive
+	hostDecides := !shutdown.HostEnd.IsZero() && (isShorter || len(s.schedule) == 0)
 	switch {
 	case hostDecides:
 		if h := s.host.Load(); h != nil {

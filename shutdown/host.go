@@ -39,20 +39,18 @@ func (s *shell) startHost(ctx context.Context) (h *host.Host, ended <-chan error
 	return h, result
 }
 
-// event converts an event for the core, whose times count from the boot. fromHost is false for Trigger.
-func (s *shell) event(event source.Event, fromHost bool) node.Event {
-	now := s.opts.Clock.Now()
+// withDeadlineSinceBoot converts an event for the core: its deadline, which is by the system clock, then counts from the boot.
+func (s *shell) withDeadlineSinceBoot(event source.Event) source.Event {
 	if !event.Deadline.IsZero() {
-		event.Deadline = s.log.Since(now.Add(time.Until(event.Deadline)))
+		event.Deadline = s.log.SinceBoot(s.opts.Clock.Now().Add(time.Until(event.Deadline)))
 	}
-	return node.Event{Event: event, Host: fromHost, Wall: now}
+	return event
 }
 
 // HostEvent implements host.Listener: it passes an announcement or a cancellation to the core, once the opening is over.
 func (s *shell) HostEvent(event source.Event) {
 	s.updateLimit()
-	in := s.event(event, true)
-	s.stepAfterOpening(in)
+	s.stepAfterOpening(node.Event{Event: s.withDeadlineSinceBoot(event), Host: true, Wall: s.opts.Clock.Now()})
 }
 
 // HostPending implements host.Listener: it passes the host's answer, whether a shutdown is pending, to the core, once the
@@ -63,8 +61,8 @@ func (s *shell) HostPending(pending *source.Event, known bool, received time.Tim
 	// This call must return after the step, because the caller takes no lock if a shutdown is under way.
 	if pending != nil {
 		<-s.openingOver
-		event := s.event(*pending, true)
-		in.Event = &event.Event
+		event := s.withDeadlineSinceBoot(*pending)
+		in.Event = &event
 	}
 	s.stepAfterOpening(in)
 }
@@ -76,7 +74,7 @@ func (s *shell) HostUnreached() {
 	s.stepAfterOpening(in)
 }
 
-// HostTried implements host.Listener. The first attempt to get the lock is over, which Ready waits for.
+// HostTried implements host.Listener: it notes for Ready that the first attempt to get the lock is over.
 func (s *shell) HostTried() { s.noteTried(&s.hostTried) }
 
 // HostCapped implements host.Listener: it logs that pods get less time, and records a Warning event on the node.

@@ -18,7 +18,8 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown/plan"
 )
 
-// list calls Options.ListPods and converts the pods for the core.
+// list calls Options.ListPods and converts the pods for the core. Mistakes in the list are only reported: all pods that can
+// be told apart are killed nevertheless.
 func (s *shell) list(e node.Effect) {
 	var listed []node.Pod
 	s.start(e, "Options.ListPods", func(ctx context.Context) error {
@@ -30,10 +31,10 @@ func (s *shell) list(e node.Effect) {
 		if priorityErr != nil {
 			s.step(node.Failed{Text: "failed to get the values of priority classes: " + priorityErr.Error()})
 		}
-		if slices.ContainsFunc(pods, isNobody) {
+		if slices.ContainsFunc(pods, lacksIdentity) {
 			s.step(node.Failed{Text: "Options.ListPods lists a pod that is nil or has neither a UID nor a name: it is not killed"})
 		}
-		pods = slices.DeleteFunc(slices.Clone(pods), isNobody)
+		pods = slices.DeleteFunc(slices.Clone(pods), lacksIdentity)
 		for _, text := range podsWithTheSameKey(pods) {
 			s.step(node.Failed{Text: text})
 		}
@@ -45,11 +46,11 @@ func (s *shell) list(e node.Effect) {
 	}, func(a answer) node.Input { return node.Listed{Call: e.Call, Pods: listed, Err: a.err} })
 }
 
-// isNobody reports whether a pod has nothing by which it could be known.
-func isNobody(pod *v1.Pod) bool { return pod == nil || pod.UID == "" && pod.Name == "" }
+// lacksIdentity reports whether a pod is nil, or has nothing that distinguishes it from other pods.
+func lacksIdentity(pod *v1.Pod) bool { return pod == nil || pod.UID == "" && pod.Name == "" }
 
-// podsWithTheSameKey returns an error text for each pod with the key (UID or name) of the first such pod in the list: the
-// manager takes the two for one pod and kills only one of them. Copies of a pod that has a UID are no error.
+// podsWithTheSameKey returns an error text for each pod that has the key (UID or name) of another pod earlier in the list:
+// the manager takes the two for one pod and kills only one of them. Copies of a pod that has a UID are no error.
 func podsWithTheSameKey(pods []*v1.Pod) (texts []string) {
 	firsts := make(map[types.UID]*v1.Pod, len(pods))
 	for _, pod := range pods {
@@ -77,7 +78,8 @@ func (s *shell) priorities(ctx context.Context, opts plan.Options, pods []*v1.Po
 	asked := call.Start(ctx, s.calls, "Options.Plan.PriorityOf", func(context.Context) (map[string]int32, error) {
 		known := map[string]int32{}
 		for _, pod := range pods {
-			if pod == nil || pod.Spec.Priority != nil || pod.Spec.PriorityClassName == "" {
+			needsClass := pod != nil && pod.Spec.Priority == nil && pod.Spec.PriorityClassName != ""
+			if !needsClass {
 				continue
 			}
 			if value, isKnown := priorityOf(pod.Spec.PriorityClassName); isKnown {

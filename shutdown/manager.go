@@ -100,12 +100,11 @@ func (m *Manager) Trigger(event source.Event) error {
 	if !event.Cancelled && event.Kind != source.KindUnknown && !slices.Contains(source.Kinds(), event.Kind) {
 		return fmt.Errorf("the kind of the event is %q, it must be one of %q or empty", event.Kind, source.Kinds())
 	}
-	if m.shell.phaseOfRun() != phaseRunning {
+	if isRunning := m.shell.phaseOfRun() == phaseRunning; !isRunning {
 		return errNotRunning
 	}
 	<-m.shell.openingOver // the event may be about the shutdown in the state log
-	const fromHost = false
-	m.shell.step(m.shell.event(event, fromHost))
+	m.shell.step(node.Event{Event: m.shell.withDeadlineSinceBoot(event), Wall: m.shell.opts.Clock.Now()})
 	return nil
 }
 
@@ -122,7 +121,7 @@ func (m *Manager) Inhibitor() Inhibitor {
 			shown.Err = errNoRun
 		case phaseOver:
 			shown.Err = errRunOver
-		case phaseRunning:
+		case phaseRunning: // Err is that of the host
 		}
 	}
 	return shown
@@ -176,7 +175,7 @@ func (m *Manager) Admit(pod *v1.Pod) Admission {
 			return Admission{Admit: true}
 		}
 		if static {
-			m.shell.step(node.Start{Key: podkey.Of(pod)})
+			m.shell.step(node.Start{Key: podkey.Of(pod)}) // unless its kill is in progress, the next call of Admit admits the pod
 		}
 	}
 	m.shell.opts.Metrics.PodsRefused(1)

@@ -14,8 +14,8 @@ import (
 // openTime is how long the opening waits for the state log to be read.
 const openTime = 100 * time.Millisecond
 
-// stepAfterOpening passes an input to the core, once the opening is over. It must not wait for that, because its caller still has
-// to take the inhibitor lock.
+// stepAfterOpening passes an input to the core, once the opening is over. It returns at once, even if the input has to wait
+// for that, because its caller still has to take the inhibitor lock.
 func (s *shell) stepAfterOpening(in node.Input) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -50,9 +50,9 @@ func (s *shell) endSlowOpening() {
 	if isStillReading := s.node.State() == node.StateOpening; isStillReading {
 		logger := klog.FromContext(s.ctx)
 		s.logLines.Add(func() { logger.Info("Pods are refused until the state log has been read", "folder", s.opts.StateDir) })
-		snapshot := *s.admission.Load()
-		snapshot.refuses, snapshot.until = true, time.Time{}
-		s.admission.Store(&snapshot)
+		refusing := *s.admission.Load()
+		refusing.refuses, refusing.until = true, time.Time{} // zero: updateAdmission ends it
+		s.admission.Store(&refusing)
 	}
 }
 

@@ -173,6 +173,7 @@ func (o *Options) validate() error {
 	if o.Events != nil && o.Node == nil {
 		errs = append(errs, errors.New("Options.Node is required with Options.Events"))
 	}
+	// A nil pointer in an interface would fail only when it is used.
 	for _, option := range []struct {
 		name  string
 		value any
@@ -188,19 +189,7 @@ func (o *Options) validate() error {
 	} {
 		errs = append(errs, nilcheck.Option(option.name, option.value))
 	}
-	switch {
-	case o.StateDir == "" && o.RequireStateDir:
-		errs = append(errs, errors.New("Options.StateDir is required with Options.RequireStateDir"))
-	case o.StateDir == "":
-	case !filepath.IsAbs(o.StateDir):
-		errs = append(errs, fmt.Errorf("Options.StateDir %q is a relative path, but the next agent may have another working directory", o.StateDir))
-	default:
-		if info, err := os.Stat(o.StateDir); err != nil {
-			errs = append(errs, fmt.Errorf("Options.StateDir is not usable: %w", err))
-		} else if !info.IsDir() {
-			errs = append(errs, fmt.Errorf("Options.StateDir %q is not a directory", o.StateDir))
-		}
-	}
+	errs = append(errs, o.validateStateDir())
 	for _, timeout := range []struct {
 		name  string
 		value time.Duration
@@ -215,16 +204,38 @@ func (o *Options) validate() error {
 			errs = append(errs, fmt.Errorf("Options.Plan.%s is %v, it must be at most %v: the host is asked for this time", timeout.name, timeout.value, maxTimeout))
 		}
 	}
-	if !nilcheck.IsTypedNil(o.Gates) {
+	if !nilcheck.IsTypedNil(o.Gates) { // otherwise asking for a gate would panic
 		errs = append(errs, o.validateConfig())
 	}
 	return errors.Join(errs...)
 }
 
-// validateConfig validates Config. A form of it whose feature gate is off is an error.
+// validateStateDir returns what is wrong with StateDir and RequireStateDir, or nil.
+func (o *Options) validateStateDir() error {
+	if o.StateDir == "" {
+		if o.RequireStateDir {
+			return errors.New("Options.StateDir is required with Options.RequireStateDir")
+		}
+		return nil
+	}
+	if !filepath.IsAbs(o.StateDir) {
+		return fmt.Errorf("Options.StateDir %q is a relative path, but the next agent may have another working directory", o.StateDir)
+	}
+	info, err := os.Stat(o.StateDir)
+	if err != nil {
+		return fmt.Errorf("Options.StateDir is not usable: %w", err)
+	}
+	if !info.IsDir() {
+		return fmt.Errorf("Options.StateDir %q is not a directory", o.StateDir)
+	}
+	return nil
+}
+
+// validateConfig validates Config. A field that is set although its feature gate is off is an error.
 func (o *Options) validateConfig() error {
+	isGateOn := features.Enabled(o.Gates, GracefulNodeShutdown)
 	byPriority := features.Enabled(o.Gates, GracefulNodeShutdownBasedOnPodPriority)
-	return o.Config.Validate(features.Enabled(o.Gates, GracefulNodeShutdown), byPriority)
+	return o.Config.Validate(isGateOn, byPriority)
 }
 
 // withDefaults returns o with its defaults. Plan.Steps says which steps a drain has: those for which o has

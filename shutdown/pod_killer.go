@@ -84,13 +84,13 @@ const writeTime = 100 * time.Millisecond
 func (s *shell) kill(e node.Effect) {
 	pod, seconds, key := e.Pod.Object, e.Seconds, e.Pod.Key
 	setStatus := statusSetter(e.Pod.FinalPolicy(), podcondition.Generation(pod))
-	name, ref, identity := pod.Namespace+"/"+pod.Name, klog.KObj(pod), podkey.Of(pod) // now, because the killer might change the *v1.Pod
-	isFinal := pod.Status.Phase == v1.PodSucceeded || pod.Status.Phase == v1.PodFailed
-	logged := s.awaitLog()
+	name, ref, keyBefore := pod.Namespace+"/"+pod.Name, klog.KObj(pod), podkey.Of(pod) // now, because the killer might change the *v1.Pod
+	hadFinalPhase := pod.Status.Phase == v1.PodSucceeded || pod.Status.Phase == v1.PodFailed
+	logWait := s.startWaitForLog()
 	var result KillResult
 	s.start(e, "Options.Killer for pod "+name, func(ctx context.Context) (err error) {
-		if logged != nil {
-			_, _ = logged.Wait(ctx) // the error does not matter: the pod is killed anyway
+		if logWait != nil {
+			_, _ = logWait.Wait(ctx) // the error does not matter: the pod is killed anyway
 		}
 		if logger := klog.FromContext(ctx).V(1); logger.Enabled() {
 			s.logLines.Add(func() {
@@ -98,11 +98,11 @@ func (s *shell) kill(e node.Effect) {
 			})
 		}
 		result, err = s.opts.Killer.KillPod(ctx, pod, KillRequest{GracePeriodSeconds: &seconds, SetStatus: setStatus})
-		if podkey.Of(pod) != identity {
+		if podkey.Of(pod) != keyBefore {
 			s.step(node.Failed{Text: fmt.Sprintf("Options.Killer has changed the UID or the name of pod %s, which may be killed twice", name)})
 		}
 		if result, err = awaitKill(ctx, result, err); err == nil {
-			s.logKilled(klog.FromContext(ctx), ref, isFinal, result.Outcome)
+			s.logKilled(klog.FromContext(ctx), ref, hadFinalPhase, result.Outcome)
 		}
 		return err
 	}, func(a answer) node.Input {
@@ -110,10 +110,11 @@ func (s *shell) kill(e node.Effect) {
 	})
 }
 
-// awaitLog returns a future that is complete when the state log has the kills of this step, so that the next agent knows of
-// them. A slow disk delays the kills by at most writeTime; a failed write, or a log that is not read yet, does not delay
-// them. All kills that follow the same write share the future; nil: nothing is stored. The mutex is held.
-func (s *shell) awaitLog() *call.Future[struct{}] {
+// startWaitForLog starts to wait until the state log has the kills of this step, so that the next agent knows of them.
+// The future completes when the wait is over. A slow disk delays the kills by at most writeTime; a failed write, or a log
+// that is not read yet, does not delay them. All kills that follow the same write share the future; nil: nothing is
+// stored. The mutex is held.
+func (s *shell) startWaitForLog() *call.Future[struct{}] {
 	if written := s.newestWrite; written != nil && s.killsLogged == nil {
 		s.killsLogged = call.Start(s.ctx, s.calls, "the wait for the state log", func(ctx context.Context) (none struct{}, err error) {
 			if _, err := written.Await(ctx, time.Now().Add(writeTime)); errors.Is(err, call.ErrTimeSpent) {
@@ -140,10 +141,10 @@ func awaitKill(ctx context.Context, result KillResult, err error) (KillResult, e
 // logKilled logs that the killer has ended a pod. The verbosity is 1 if the outcome is good or not known, otherwise 0. It
 // is 0 too if the killer found nothing to stop although the pod's phase was not final: a killer that looks for the wrong
 // containers would otherwise end a drain at once, and nobody would see why.
-func (s *shell) logKilled(logger klog.Logger, pod klog.ObjectRef, isFinal bool, outcome string) {
+func (s *shell) logKilled(logger klog.Logger, pod klog.ObjectRef, hadFinalPhase bool, outcome string) {
 	text := "Shutdown manager finished killing pod"
 	switch {
-	case outcome == "NotFound" && !isFinal:
+	case outcome == "NotFound" && !hadFinalPhase:
 		text += ", but the killer found nothing running: does it look for the right containers?"
 	case slices.Contains([]string{"", "Graceful", "NotFound"}, outcome):
 		logger = logger.V(1)

@@ -69,7 +69,7 @@ func setTerminated(status *v1.PodStatus, generation int64) {
 }
 
 // withFinalStatus returns a copy of a pod with its final status, by the policy of its shutdown. If the pod is
-// to be deleted, the copy has a deletion timestamp, which tells the Reporter so.
+// to be deleted, the copy has a deletion timestamp, as the end of the pod (ended): it tells the Reporter to delete the pod.
 func withFinalStatus(p *node.Pod, ended time.Time) *v1.Pod {
 	pod, policy := *p.Object, p.FinalPolicy()
 	if p.Status != nil {

@@ -78,12 +78,12 @@ func (r Report) podErrs() (errs []error) {
 func reportOf(s *node.Shutdown, pods []*node.Pod) Report {
 	r := Report{Kind: s.Kind, Origin: s.Origin, Cancelled: s.Cancelled, Errors: slices.Clone(s.Errors)}
 	r.Started, r.Ended = wallTimes(s)
-	wall := func(t time.Time) time.Time { return wallTime(s, t) }
+	wall := func(sinceBoot time.Time) time.Time { return wallTime(s, sinceBoot) }
 	for _, p := range pods {
 		r.Pods = append(r.Pods, PodReport{
 			Namespace: p.Namespace, Name: p.Name, UID: uidOf(p), Priority: p.Priority, Bucket: p.Bucket,
 			GrantedSeconds: p.Granted, Started: wall(p.Signalled), Ended: wall(p.Ended), Outcome: p.Outcome, Error: p.Error,
-			Unflushed: s.Statuses && !p.Told && p.IsTerminal(), Joined: p.Shutdown != s.Number,
+			Unflushed: s.Statuses && !p.StatusAccepted && p.IsTerminal(), Joined: p.Shutdown != s.Number,
 		})
 	}
 	return r
@@ -94,11 +94,11 @@ func wallTimes(s *node.Shutdown) (started, ended time.Time) { return s.Wall, wal
 
 // wallTime converts a time since the boot to the wall clock. It counts from the start of the shutdown, which is known by
 // both clocks, so that later steps of the wall clock do not change the result. A zero time stays zero.
-func wallTime(s *node.Shutdown, t time.Time) time.Time {
-	if t.IsZero() {
-		return t
+func wallTime(s *node.Shutdown, sinceBoot time.Time) time.Time {
+	if sinceBoot.IsZero() {
+		return time.Time{}
 	}
-	return s.Wall.Add(t.Sub(s.Began))
+	return s.Wall.Add(sinceBoot.Sub(s.Began))
 }
 
 // uidOf returns the UID of a pod; "" if it has none.
@@ -139,8 +139,8 @@ func storedReport(log node.Entries) (report Report, found bool) {
 }
 
 // reportOf returns the current report of a shutdown. The mutex is held.
-func (s *shell) reportOf(of *node.Shutdown) Report {
-	return reportOf(of, s.node.PodsOf(of))
+func (s *shell) reportOf(shutdown *node.Shutdown) Report {
+	return reportOf(shutdown, s.node.PodsOf(shutdown))
 }
 
 // lastReport implements LastReport.
@@ -158,10 +158,10 @@ func (s *shell) lastReport() (Report, bool) {
 }
 
 // showReport makes LastReport return the report of a shutdown, unless it returns that of a later one. It keeps the shutdown
-// and not the report, because a pod that outlives the shutdown gets its Ended later. The mutex is held.
-func (s *shell) showReport(of *node.Shutdown) {
-	if s.lastShutdown == nil || s.lastShutdown.Number <= of.Number {
-		s.lastShutdown = of
+// and not the report, because a pod that outlives the shutdown gets the time of its end later. The mutex is held.
+func (s *shell) showReport(shutdown *node.Shutdown) {
+	if s.lastShutdown == nil || s.lastShutdown.Number <= shutdown.Number {
+		s.lastShutdown = shutdown
 	}
 }
 
@@ -181,25 +181,26 @@ func (s *shell) showStoredShutdown(c statelog.Contents) {
 // onReportTime is how long TerminateAll waits for OnReport after its call.
 const onReportTime = 10 * time.Second
 
-// report makes the report of a shutdown the result of LastReport, and passes it to OnReport. TerminateAll may wait for
-// the first OnReport of the shutdown, also if no OnReport is set. The mutex is held.
+// report makes the report of a shutdown the result of LastReport, and passes it to OnReport. It also ends the wait of
+// TerminateAll for the first OnReport of the shutdown: when OnReport has returned, or at once if none is set. The mutex
+// is held.
 func (s *shell) report(e node.Effect) {
-	of := e.Shutdown
-	report := s.reportOf(of)
-	s.showReport(of)
+	shutdown := e.Shutdown
+	report := s.reportOf(shutdown)
+	s.showReport(shutdown)
 	logger := klog.FromContext(s.ctx).WithValues("pods", len(report.Pods), "notEnded", len(report.podErrs()), "errors", len(report.Errors), "cancelled", report.Cancelled)
 	s.logLines.Add(func() { logger.Info("Shutdown manager completed processing shutdown event") })
-	r := s.firstReportOf(of.Number)
+	first := s.firstReportOf(shutdown.Number)
 	if s.opts.OnReport == nil {
-		r.end()
+		first.end()
 		return
 	}
-	time.AfterFunc(onReportTime, r.end)
+	time.AfterFunc(onReportTime, first.end)
 	s.start(e, "Options.OnReport", func(ctx context.Context) error {
 		s.opts.OnReport(ctx, report)
 		return nil
 	}, func(answer) node.Input {
-		r.end()
+		first.end()
 		return nil
 	})
 }

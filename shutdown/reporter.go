@@ -78,15 +78,15 @@ func (s *shell) sendPod(e node.Effect) {
 	}
 	name = "Options.Reporter." + name + " for pod " + e.Pod.Namespace + "/" + e.Pod.Name
 	s.start(e, name, func(ctx context.Context) error { return send(ctx, pod) }, func(a answer) node.Input {
-		return node.Told{Call: e.Call, Key: key, Err: a.err, RetryAfter: a.retryAfter}
+		return node.MessageAnswered{Call: e.Call, Key: key, Err: a.err, RetryAfter: a.retryAfter}
 	})
 }
 
 // publish publishes the node's state through the Reporter: the shutdown of the effect, or none.
 func (s *shell) publish(e node.Effect) {
 	var state NodeState
-	if of := e.Shutdown; of != nil {
-		state = NodeState{ShuttingDown: true, Kind: of.Kind}
+	if shutdown := e.Shutdown; shutdown != nil {
+		state = NodeState{ShuttingDown: true, Kind: shutdown.Kind}
 	}
 	s.start(e, "Options.Reporter.PublishNode", func(ctx context.Context) error { return s.opts.Reporter.PublishNode(ctx, state) },
 		func(a answer) node.Input { return node.Published{Call: e.Call, Err: a.err} })

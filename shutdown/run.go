@@ -8,6 +8,7 @@ import (
 
 	"k8s.io/klog/v2"
 
+	"github.com/kubegrace/kubegrace/internal/times"
 	"github.com/kubegrace/kubegrace/shutdown/internal/node"
 )
 
@@ -19,7 +20,7 @@ const runTime = 10 * time.Second
 
 // logMissingRun logs, once, that pods are admitted but nobody watches the host, because Run has not been called.
 func (s *shell) logMissingRun() {
-	if !s.watches() || time.Since(s.madeAt) < runTime {
+	if mayBeCalledSoon := time.Since(s.madeAt) < runTime; mayBeCalledSoon || !s.watches() {
 		return
 	}
 	s.runLogged.Do(func() {
@@ -46,12 +47,13 @@ func (s *shell) run(ctx context.Context) error {
 	s.phase = phaseRunning
 	s.mu.Unlock()
 	defer s.closeReady() // Ready is closed even if ctx ends early
-	s.enter(ctx)
+	s.setUpCalls(ctx)
 	if ctx.Err() != nil {
 		s.logLines.Add(func() {
 			klog.FromContext(ctx).Info("Manager.Run ends at once: its context had already ended")
 		})
 	}
+	// Announcements wait until the log has been read, but at most openTime.
 	s.step(node.Opening{})
 	slowRead := time.AfterFunc(openTime, s.endSlowOpening)
 	defer slowRead.Stop()
@@ -59,21 +61,21 @@ func (s *shell) run(ctx context.Context) error {
 	defer stop(nil)
 	s.logBucketsWithoutTime(runCtx)
 	h, hostEnded := s.startHost(runCtx)
-	openErr := s.open(runCtx, h != nil)
+	hasHost := h != nil
+	openErr := s.open(runCtx, hasHost)
 	var folderErr error // ends Run
 	if openErr != nil && s.opts.RequireStateDir && ctx.Err() == nil {
 		folderErr = fmt.Errorf("Options.RequireStateDir is set: %w", openErr)
 		stop(folderErr)
 	}
 	<-runCtx.Done()
-	stop(nil)
-	until := s.endRun() // the time at which the calls in progress are given up
+	until := s.endRun() // then Run no longer waits for calls in progress
 	var closeErr, hostErr error
-	if h != nil {
-		closeErr = h.Close(context.WithoutCancel(ctx)) // before leave, so that the host does not wait for calls that hang
+	if hasHost {
+		closeErr = h.Close(context.WithoutCancel(ctx)) // before endCalls, so that the host does not wait for calls that hang
 		hostErr = <-hostEnded
 	}
-	hangingErr := s.leave(until)
+	hangingErr := s.endCalls(until)
 	return errors.Join(folderErr, s.interruption(), closeErr, hostErr, hangingErr, s.closeLog(until))
 }
 
@@ -84,17 +86,15 @@ func (s *shell) endRun() (until time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.phase = phaseOver
-	until = time.Now()
-	if current := s.node.Shutdown(); current != nil && s.node.State() == node.StateDraining {
-		if end := s.log.TimeOf(current.WaitEnd()); end.After(until) {
-			until = end
-		}
+	giveUpFrom := time.Now()
+	if interrupted := s.node.Shutdown(); interrupted != nil && s.node.State() == node.StateDraining {
+		giveUpFrom = times.Later(giveUpFrom, s.log.TimeOf(interrupted.WaitEnd()))
 	}
-	return until.Add(hangTime)
+	return giveUpFrom.Add(hangTime)
 }
 
-// interruption returns the error of a Run that ended during a drain, or nil. It names the pods that are not
-// known to have ended.
+// interruption returns the error of a Run that ended during a drain; nil if there was no drain. It names the pods that are
+// not known to have ended: those that were killed, and those that the drain would still have killed.
 func (s *shell) interruption() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -102,7 +102,7 @@ func (s *shell) interruption() error {
 		return nil
 	}
 	errs := append([]error{ErrInterrupted}, s.reportOf(s.node.Shutdown()).podErrs()...)
-	for _, p := range s.node.Due() {
+	for _, p := range s.node.DuePods() {
 		if p.Signalled.IsZero() {
 			errs = append(errs, fmt.Errorf("pod %s/%s: not killed", p.Namespace, p.Name))
 		}
@@ -110,10 +110,10 @@ func (s *shell) interruption() error {
 	return errors.Join(errs...)
 }
 
-// enter is called by Run and TerminateAll when they begin. The first one sets up the context of the calls to
-// embedder code, which has the values of ctx, but does not end with it. It also starts the timer and asks for the pod
-// policies.
-func (s *shell) enter(ctx context.Context) {
+// setUpCalls is called by Run and TerminateAll when they begin. If no other one is under way, it sets up the context of
+// the calls to embedder code, which has the values of ctx, but does not end with it. It also starts the timer and asks for
+// the pod policies.
+func (s *shell) setUpCalls(ctx context.Context) {
 	s.mu.Lock()
 	s.users++
 	isFirst := s.users == 1
@@ -133,9 +133,9 @@ func (s *shell) enter(ctx context.Context) {
 	}
 }
 
-// leave is called by Run and TerminateAll when they end. The last one cancels the calls to embedder code, and waits for
-// them to return, until the given time. The error names those that have not returned.
-func (s *shell) leave(until time.Time) error {
+// endCalls is called by Run and TerminateAll when they end. If no other one is under way, it cancels the calls to embedder
+// code, and waits for them to return, until the given time. The error names those that have not returned.
+func (s *shell) endCalls(until time.Time) error {
 	s.mu.Lock()
 	s.users--
 	isLast := s.users == 0

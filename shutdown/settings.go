@@ -78,11 +78,13 @@ func (s *settings) requestedDelay() time.Duration { return s.opts.Plan.Cap(s.bud
 
 // shortensBucket reports whether a bucket gets less than its configured time if the host grants limit.
 func (s *settings) shortensBucket(limit time.Duration) bool {
-	return s.budget().Fit(limit, nil).Pods() < s.schedule.Total()
+	fitted := s.budget().Fit(limit, nil) // nil: which buckets have pods is not known
+	return fitted.Pods() < s.schedule.Total()
 }
 
-// logBucketsWithoutTime logs which priorities have 0 s by the list form of Options.Config: the field may be misspelt. In the
-// two-field form, 0 s for critical pods is the kubelet's default.
+// logBucketsWithoutTime logs which priorities have 0 s in ShutdownGracePeriodByPodPriority: the name of their seconds may be
+// misspelt in the configuration. It does not check the other form of Options.Config, ShutdownGracePeriod and
+// ShutdownGracePeriodCriticalPods: there, 0 s for critical pods is the kubelet's default.
 func (s *shell) logBucketsWithoutTime(ctx context.Context) {
 	var priorities []int32
 	for _, p := range s.opts.Config.ShutdownGracePeriodByPodPriority {
@@ -97,8 +99,8 @@ func (s *shell) logBucketsWithoutTime(ctx context.Context) {
 	}
 }
 
-// logRequestedDelay logs the delay that is requested from the host. It also logs if Options.Plan.Limit makes the delay too short
-// for the schedule.
+// logRequestedDelay logs the delay that is requested from the host. It also logs if Options.Plan.Limit makes the delay
+// too short for the schedule.
 func (s *settings) logRequestedDelay(ctx context.Context) {
 	b, logger := s.budget(), klog.FromContext(ctx)
 	if s.shortensBucket(s.requestedDelay()) {
@@ -141,7 +143,7 @@ func (s *shell) plan(limit time.Duration) plan.Plan {
 	ctx, cancel := context.WithCancel(s.context())
 	defer cancel()
 	opts := s.opts.Plan
-	if limit < math.MaxInt64 && (opts.Limit == 0 || limit < opts.Limit) { // the host's limit is the shorter one
+	if isShorter := opts.Limit == 0 || limit < opts.Limit; isShorter && limit < math.MaxInt64 {
 		opts.Limit = cmp.Or(max(limit, 0), -1) // 0 would mean no limit
 	}
 	listed := call.Start(ctx, s.calls, "Options.ListPods", s.opts.ListPods)

@@ -76,10 +76,8 @@ const (
 	phaseOver
 )
 
-// newShell returns the shell of a manager that does not run yet. It reads the log, so that LastReport returns the report
-// of the log's shutdown even before Run. A temporary node decides which pods are refused before Run: all pods while the
-// log's shutdown may be under way, until its drain would stop waiting, and after that the shutdown's pods that may not
-// have ended. Run locks the folder and then reads the log again, into the shell's own node.
+// newShell returns the shell of a manager that does not run yet. log replaces the boot clock and the disk operations of the
+// state log in tests.
 func newShell(s *settings, log statelog.Options) *shell {
 	sh := &shell{
 		settings: s, node: node.New(s.nodeConfig()), calls: &call.Group{}, aborts: map[int]context.CancelFunc{},
@@ -93,18 +91,26 @@ func newShell(s *settings, log statelog.Options) *shell {
 	sh.events = call.Sequence{Calls: sh.calls, Name: "Options.Events"}
 	sh.closeReady = sync.OnceFunc(func() { close(sh.ready) })
 	sh.ctx = context.Background() //nolint:forbidigo // NewManager has no context
-	ctx, cancel := context.WithTimeout(sh.ctx, readTime)
-	defer cancel()
-	contents, _ := sh.log.Read(ctx) // Run reports the error, unless the disk works by then
-	temporary := node.New(s.nodeConfig())
-	temporary.Step(sh.now(), node.Read{Entries: contents.Entries, SameBoot: contents.SameBoot})
-	snapshot := snapshotOf(temporary)
-	if previous := temporary.Shutdown(); snapshot.refuses && previous != nil {
-		snapshot.until, snapshot.pods = sh.log.TimeOf(previous.WaitEnd()), refusedPods(temporary)
-	}
-	sh.admission.Store(snapshot)
-	sh.showStoredShutdown(contents)
+	sh.readBeforeRun()
 	return sh
+}
+
+// readBeforeRun reads the log, so that LastReport returns the report of the log's shutdown even before Run. A temporary
+// node decides which pods are refused before Run: all pods while the log's shutdown may be under way, until its drain
+// would stop waiting, and after that the shutdown's pods that may not have ended. Run locks the folder and then reads the
+// log again, into the shell's own node.
+func (s *shell) readBeforeRun() {
+	ctx, cancel := context.WithTimeout(s.ctx, readTime)
+	defer cancel()
+	contents, _ := s.log.Read(ctx) // Run reports the error, unless the disk works by then
+	temporary := node.New(s.nodeConfig())
+	temporary.Step(s.now(), node.Read{Entries: contents.Entries, SameBoot: contents.SameBoot})
+	snapshot := &admissionSnapshot{refuses: temporary.Refuses(), pods: refusedPods(temporary)}
+	if previous := temporary.Shutdown(); previous != nil {
+		snapshot.until = s.log.TimeOf(previous.WaitEnd())
+	}
+	s.admission.Store(snapshot)
+	s.showStoredShutdown(contents)
 }
 
 // phaseOfRun returns the phase of Run.
@@ -116,7 +122,7 @@ func (s *shell) phaseOfRun() phase {
 
 // now returns the current time as the core and the state log count it: time.Unix(0, 0) is the boot, and steps of the
 // wall clock do not change it.
-func (s *shell) now() time.Time { return s.log.Since(s.opts.Clock.Now()) }
+func (s *shell) now() time.Time { return s.log.SinceBoot(s.opts.Clock.Now()) }
 
 // context returns the context of the calls to embedder code.
 func (s *shell) context() context.Context {
@@ -157,7 +163,7 @@ func (s *shell) afterStep() {
 	case s.stepped <- struct{}{}:
 	default: // runTimer will notice this step together with an earlier one
 	}
-	if _, isOver := s.node.Terminated(); isOver {
+	if _, isOver := s.node.TerminateAllDrain(); isOver {
 		s.setTerminated()
 	}
 	if newest := s.node.Shutdown(); newest != nil && !newest.Ended.IsZero() {

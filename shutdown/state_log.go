@@ -32,15 +32,16 @@ func (s *shell) open(ctx context.Context, hasHost bool) error {
 		contents, err = s.log.Read(readCtx)
 		cancel()
 	}
-	for _, err := range append([]error{s.log.BootErr(), warning, err}, contents.Errs...) {
-		if err != nil {
-			s.step(node.Failed{Text: err.Error()})
+	for _, problem := range append([]error{s.log.BootErr(), warning, err}, contents.Errs...) {
+		if problem != nil {
+			s.step(node.Failed{Text: problem.Error()})
 		}
 	}
 	s.showStoredShutdown(contents)
-	s.useLog(contents, err == nil && s.opts.StateDir != "")
-	if !hasHost && err == nil { // nobody can say what is pending: the log decides
-		s.step(node.Pending{Wall: s.opts.Clock.Now()})
+	isStoring := err == nil && s.opts.StateDir != ""
+	s.useLog(contents, isStoring)
+	if !hasHost && err == nil { // no host can say whether the log's shutdown is pending: the log decides
+		s.step(node.Pending{Known: false, Wall: s.opts.Clock.Now()})
 	}
 	s.noteTried(&s.folderTried)
 	return err
@@ -52,8 +53,10 @@ func (s *shell) useLog(contents statelog.Contents, isStoring bool) {
 	defer s.mu.Unlock()
 	s.isStoring = isStoring
 	s.stepLocked(node.Read{Entries: contents.Entries, SameBoot: contents.SameBoot})
+	// From now on LastReport follows the core's shutdown, which may resume or whose pods may end. storedReport does not
+	// change.
 	if hasReport := s.storedReport != nil || s.lastShutdown != nil; hasReport && s.node.Shutdown() != nil {
-		s.lastShutdown = s.node.Shutdown() // storedReport would not change if the shutdown resumes or its pods end
+		s.lastShutdown = s.node.Shutdown()
 	}
 }
 
@@ -71,7 +74,8 @@ func (s *shell) store(e node.Effect) {
 	s.killsLogged = nil
 }
 
-// logWritten is called with the error of each write to the log. The log repeats a failed write by itself.
+// logWritten is called with the error of each write to the log, or nil. The log repeats a failed write by itself. Admission
+// depends on whether a write is under way.
 func (s *shell) logWritten(err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -110,7 +114,7 @@ func (s *shell) closeLog(until time.Time) error {
 }
 
 // showTimes writes the times of the newest shutdown to the metrics and the kubelet's state file, but, like the kubelet,
-// only if the gate GracefulNodeShutdownBasedOnPodPriority is on.
+// only if the gate GracefulNodeShutdownBasedOnPodPriority is on. The mutex is held.
 func (s *shell) showTimes() {
 	if newest := s.node.Shutdown(); newest != nil && s.byPriority {
 		started, ended := wallTimes(newest)

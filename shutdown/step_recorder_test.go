@@ -63,7 +63,7 @@ func (w *StepRecorder) input(in node.Input) {
 		if in.Err == nil {
 			w.ended(string(in.Key))
 		}
-	case node.Told:
+	case node.MessageAnswered:
 		if in.Err == nil && w.tells[in.Call] == node.FinalStatus {
 			w.add(judge.NodeFact{What: judge.NodeTold, Pod: string(in.Key)})
 		}
@@ -113,7 +113,7 @@ func (w *StepRecorder) read(in node.Read) {
 			clear(w.signalled)
 		}
 	}
-	if hasEntries && !isDraining {
+	if hasEntries && !isDraining { // the fact that the manager has begun then says that it has the log
 		w.Record.HasLog, w.Record.Facts[w.began].Failed = true, false
 	}
 }
@@ -128,7 +128,7 @@ func (w *StepRecorder) runsNow(p *node.Pod) {
 // effect remembers what an effect says about a pod.
 func (w *StepRecorder) effect(e node.Effect) {
 	switch e.Do {
-	case node.Tell:
+	case node.SendMessage:
 		w.tells[e.Call] = e.What
 	case node.Kill:
 		key := string(e.Pod.Key)

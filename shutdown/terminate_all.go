@@ -16,13 +16,13 @@ import (
 //   - If ctx ends before the drain does, the call returns the current report, or an empty one if the drain has not begun.
 //     If no other call waits, the drain stops.
 func (s *shell) terminateAll(ctx context.Context) (Report, error) {
-	s.enter(ctx)
+	s.setUpCalls(ctx)
 	s.mu.Lock()
-	drain, _ := s.node.Terminated() // nil: none has begun yet
+	drain, _ := s.node.TerminateAllDrain() // nil: none has begun yet
 	isFirstCall := drain == nil && s.terminateAllCalls == 0
 	if err := context.Cause(ctx); err != nil && isFirstCall {
 		s.mu.Unlock()
-		return Report{}, errors.Join(fmt.Errorf("TerminateAll has signalled no pod, because its context had ended: %w", err), s.leave(time.Now()))
+		return Report{}, errors.Join(fmt.Errorf("TerminateAll has signalled no pod, because its context had ended: %w", err), s.endCalls(time.Now()))
 	}
 	s.terminateAllCalls++
 	s.stepLocked(node.TerminateAll{Wall: s.opts.Clock.Now()})
@@ -33,10 +33,10 @@ func (s *shell) terminateAll(ctx context.Context) (Report, error) {
 	}
 	s.mu.Lock()
 	s.terminateAllCalls--
-	if s.terminateAllCalls == 0 && ctx.Err() != nil {
+	if wasLastCall := s.terminateAllCalls == 0; wasLastCall && ctx.Err() != nil {
 		s.stepLocked(node.StopTerminateAll{})
 	}
-	drain, isOver := s.node.Terminated()
+	drain, isOver := s.node.TerminateAllDrain()
 	s.mu.Unlock()
 	var report Report
 	if drain != nil { // nil: ctx has ended before a drain has begun
@@ -47,5 +47,5 @@ func (s *shell) terminateAll(ctx context.Context) (Report, error) {
 		report = s.reportOf(drain)
 		s.mu.Unlock()
 	}
-	return report, errors.Join(report.Err(), context.Cause(ctx), s.leave(time.Now().Add(hangTime)))
+	return report, errors.Join(report.Err(), context.Cause(ctx), s.endCalls(time.Now().Add(hangTime)))
 }

@@ -24,7 +24,7 @@ func (e Event) apply(n *Node) {
 		n.log("Ignored a shutdown event, because Run has ended")
 	case !e.Cancelled:
 		n.handleAnnouncement(n.announcement(e), e.Wall)
-	case e.Host:
+	case e.Host: // the host has cancelled its shutdown
 		n.hostAnswer = e
 		n.withdrawHostAnnouncements()
 	default:
@@ -62,7 +62,7 @@ func (n *Node) setDeadline(a *Announcement) {
 // apply shortens the drain in progress if the host waits for less time than was known.
 func (l Limit) apply(n *Node) {
 	n.limit = time.Duration(l)
-	if n.state != StateDraining {
+	if n.state != StateDraining { // the next announcement uses n.limit
 		return
 	}
 	s := n.shutdown
@@ -80,7 +80,8 @@ func (l Limit) apply(n *Node) {
 	}
 }
 
-// handleAnnouncement handles an announcement in each state. wall is when it was received, by the wall clock.
+// handleAnnouncement lets an announcement begin a shutdown or, if one is in progress, resume it, shorten it or begin
+// another drain of it. wall is when the announcement was received, by the wall clock.
 func (n *Node) handleAnnouncement(a Announcement, wall time.Time) {
 	s := n.shutdown
 	if !a.Deadline.IsZero() && !n.now.Before(a.Deadline) {
@@ -92,7 +93,7 @@ func (n *Node) handleAnnouncement(a Announcement, wall time.Time) {
 	case StateUnsettled:
 		if n.hasTimeLeft(s) && s.matches(a) {
 			n.resume(&a)
-		} else {
+		} else { // the log's shutdown is over, or of another kind
 			n.endUnsettled()
 			n.beginShutdown(a, wall)
 		}
@@ -111,8 +112,8 @@ func (n *Node) handleAnnouncement(a Announcement, wall time.Time) {
 	}
 }
 
-// hasNone reports whether the host has answered that no shutdown is pending.
-func (p Pending) hasNone() bool { return p.Known && (p.Event == nil || p.Event.Cancelled) }
+// saysNone reports whether the host has answered that no shutdown is pending.
+func (p Pending) saysNone() bool { return p.Known && (p.Event == nil || p.Event.Cancelled) }
 
 // apply handles the host's answer. A pending shutdown counts as announced, unless its time is over: no drain begins
 // then. If none is pending, the host's earlier announcements are withdrawn.
@@ -124,7 +125,7 @@ func (p Pending) apply(n *Node) {
 	case !p.Known:
 		n.settleByLog()
 		return
-	case p.hasNone():
+	case p.saysNone():
 		n.withdrawHostAnnouncements()
 		return
 	}
@@ -133,7 +134,7 @@ func (p Pending) apply(n *Node) {
 	isOverByLog := n.state == StateUnsettled && !n.hasTimeLeft(n.shutdown) && n.shutdown.matches(a)
 	switch {
 	case hasPassed || isOverByLog:
-		n.pendingExpired(a)
+		n.handleExpired(a)
 	case n.state == StateReleased: // it is the shutdown whose lock is released: no other drain begins
 		n.shutdown.announce(a)
 		n.markDirty(n.shutdown)
@@ -142,26 +143,26 @@ func (p Pending) apply(n *Node) {
 	}
 }
 
-// pendingExpired handles a pending shutdown whose deadline has passed. No drain begins. If the log has a
+// handleExpired handles a pending shutdown whose deadline has passed. No drain begins. If the log has a
 // shutdown that may be this one, its lock is released, and the final statuses of its pods are sent.
-func (n *Node) pendingExpired(a Announcement) {
+func (n *Node) handleExpired(a Announcement) {
 	switch n.state {
 	case StateUnsettled:
 		n.shutdown.announce(a)
 		n.markDirty(n.shutdown)
 		n.publish(n.shutdown)
 		n.giveUpPods()
-		n.emit(Effect{Do: Suspend, Until: n.now})
+		n.emit(Effect{Do: Suspend, Until: n.now}) // only a suspended lock can be released
 		n.release(n.shutdown)
 	case StateNone, StateOpening:
 		n.log("The host reports a pending shutdown whose deadline has passed")
-	case StateDraining, StateReleased:
+	case StateDraining, StateReleased: // that shutdown goes on
 	}
 }
 
 // withdrawHostAnnouncements withdraws what the host has announced, because the host has cancelled its shutdown or has
-// none pending. The shutdown is cancelled, unless Trigger has announced it too. In StateUnsettled, in which the agent
-// has waited for this answer of the host about the shutdown of the log, settleByLog decides how it continues.
+// none pending. The shutdown is cancelled, unless Trigger has announced it too. The agent waits for this answer of the
+// host in StateUnsettled: settleByLog then decides how the shutdown of the log continues.
 func (n *Node) withdrawHostAnnouncements() {
 	switch n.state {
 	case StateNone, StateOpening:
@@ -196,7 +197,7 @@ func (n *Node) withdraw(match func(Announcement) bool) (wasAnnounced bool) {
 // state other than StateUnsettled settleByLog does nothing.
 func (n *Node) settleByLog() {
 	switch {
-	case n.state != StateUnsettled:
+	case n.state != StateUnsettled: // there is nothing to settle
 	case len(n.shutdown.Announced) == 0:
 		n.cancel()
 	case n.hasTimeLeft(n.shutdown):
@@ -210,10 +211,8 @@ func (n *Node) settleByLog() {
 // the log's shutdown is over anyway. Otherwise the state stays StateUnsettled: the host may still answer.
 func (u Unreached) apply(n *Node) {
 	n.hostAnswer = u
-	if n.runEnded {
-		return
-	}
-	if n.state == StateUnsettled && (u.Adopted || !n.hasTimeLeft(n.shutdown)) {
+	isUnsettled := n.state == StateUnsettled && !n.runEnded
+	if isUnsettled && (u.Adopted || !n.hasTimeLeft(n.shutdown)) {
 		n.settleByLog()
 	}
 }
@@ -226,11 +225,11 @@ func (n *Node) beginShutdown(a Announcement, wall time.Time) {
 	n.shutdown = s
 	s.announce(a)
 	n.startDrain(s)
-	n.startLog()
+	n.replaceLog()
 	n.emit(Effect{Do: RecordEvent, Text: textDetected})
 }
 
-// policy returns the pod policy for the kind of a shutdown.
+// policy returns the pod policy for the kind of a shutdown. It also reports what is wrong with the policy, if anything is.
 func (n *Node) policy(s *Shutdown) Policy {
 	n.reportPolicyError(s)
 	if p := n.policies.Of[s.Kind]; p != "" {
@@ -303,7 +302,7 @@ func (n *Node) restartDrain() {
 // were given up are retried.
 func (n *Node) cancel() {
 	s := n.shutdown
-	if n.drain.shutdown == s {
+	if isDraining := n.drain.shutdown == s; isDraining {
 		n.drain.stop(n)
 	}
 	s.Cancelled, s.Ended, s.Announced = true, n.now, nil
@@ -311,19 +310,19 @@ func (n *Node) cancel() {
 	n.emit(Effect{Do: RecordEvent, Text: textCancelled})
 	n.queueReport(s)
 	n.setState(StateNone)
-	n.clearMeant()
+	n.clearKillPlanned()
 	for _, p := range n.pods.all {
-		p.isGivenUp = false // the node keeps running, so a pod that does not end would be refused forever
+		p.isGivenUp = false // retry the kill: the node keeps running, and would otherwise refuse the pod forever
 	}
 	n.continueKills()
 	n.emit(Effect{Do: HoldAgain})
 }
 
-// clearMeant records of each pod that no drain plans to kill it any more.
-func (n *Node) clearMeant() {
+// clearKillPlanned records, for the next agent, that no drain plans to kill any pod any more.
+func (n *Node) clearKillPlanned() {
 	for _, p := range n.pods.all {
-		if p.Meant {
-			p.Meant = false
+		if p.KillPlanned {
+			p.KillPlanned = false
 			n.markPodDirty(p)
 		}
 	}
@@ -342,7 +341,7 @@ func (n *Node) endUnsettled() {
 	n.markDirty(s)
 	n.queueReport(s)
 	n.setState(StateNone)
-	n.clearMeant()
+	n.clearKillPlanned()
 	n.continueKills()
 	n.emit(Effect{Do: HoldAgain})
 }
@@ -373,15 +372,15 @@ func (n *Node) release(s *Shutdown) {
 	n.queueReport(s)
 }
 
-// apply releases the lock, stops the drain and makes all reports now. The log still has the shutdown as
-// unfinished, so that the next agent resumes it.
+// apply handles the end of Run: it stops the drain, releases the lock, and makes all reports now. The log still has the
+// shutdown as unfinished, so that the next agent resumes it.
 func (RunEnds) apply(n *Node) {
 	n.runEnded = true
 	if n.state == StateDraining {
 		n.drain.stop(n)
 		n.queueReport(n.shutdown)
 	}
-	if n.state != StateReleased {
+	if isReleased := n.state == StateReleased; !isReleased {
 		n.emit(Effect{Do: Release})
 	}
 	for len(n.reports) > 0 {
@@ -397,7 +396,7 @@ func (RunEnds) apply(n *Node) {
 // minDrainTime counts as if it left minDrainTime.
 func (n *Node) tableRequest(s *Shutdown, received, hostEnd time.Time) timetable.Request {
 	if !hostEnd.IsZero() {
-		missing := time.Second - hostEnd.Sub(received)%time.Second
+		missing := time.Second - hostEnd.Sub(received)%time.Second // to the next whole second
 		if missing <= times.Lag {
 			received = received.Add(-missing)
 		}
@@ -419,20 +418,20 @@ func (n *Node) newTable(s *Shutdown, received time.Time) *timetable.Table {
 }
 
 // schedule returns the configured schedule. Without one it returns a single bucket, as long as the longest
-// grace period of a pod. Before the drain is planned, the pods are not known: the bucket then has practically no
-// end.
+// grace period of a pod, but at least defaultSeconds. Before the drain is planned, the pods are not known: the bucket
+// then has practically no end.
 func (n *Node) schedule(isPlanned bool) plan.Schedule {
 	if len(n.Schedule) > 0 {
 		return n.Schedule
 	}
-	var seconds int64
+	if !isPlanned {
+		return plan.Schedule{{Seconds: math.MaxInt32}}
+	}
+	seconds := defaultSeconds
 	for _, p := range n.pods.all {
 		if grace := p.grace(); grace != nil && n.isDue(p) {
 			seconds = max(seconds, *grace)
 		}
 	}
-	if !isPlanned {
-		seconds = math.MaxInt32
-	}
-	return plan.Schedule{{Seconds: max(seconds, defaultSeconds)}}
+	return plan.Schedule{{Seconds: seconds}}
 }

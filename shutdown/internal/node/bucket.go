@@ -8,29 +8,29 @@ import (
 	"github.com/kubegrace/kubegrace/internal/times"
 )
 
-// nextBucket starts the bucket d.bucket with a list of the pods, or the final list if all buckets are over.
-func (d *drain) nextBucket(n *Node) (moved bool) {
-	if d.bucket >= len(d.shutdown.Timetable.Schedule()) {
+// beginBucket starts the bucket d.bucket with a list of the pods, or the final list if all buckets are over.
+func (d *drain) beginBucket(n *Node) (moved bool) {
+	if areAllOver := d.bucket >= len(d.shutdown.Timetable.Schedule()); areAllOver {
 		return d.enterStage(n, finalListing)
 	}
 	d.bucketBegan = n.now
 	return d.enterStage(n, listing)
 }
 
-// bucketDone records for the next agent that the bucket is over, and starts the next one.
-func (d *drain) bucketDone(n *Node) (moved bool) {
+// finishBucket records for the next agent that the bucket is over, and starts the next one.
+func (d *drain) finishBucket(n *Node) (moved bool) {
 	d.bucket++
 	d.shutdown.Done = d.bucket
 	n.markDirty(d.shutdown)
-	return d.nextBucket(n)
+	return d.beginBucket(n)
 }
 
-// pickBucket waits for a new list, and then begins to kill the pods of the bucket. How long it waits:
+// killBucketWhenListed waits for a new list, and then begins to kill the pods of the bucket. How long it waits:
 //
 //   - If an earlier list was received: for answerTimeout. It then uses the earlier list.
 //   - If no list was received yet: until the end of the bucket's window. From answerTimeout on it kills the pods that the
 //     log names, because no others are known.
-func (d *drain) pickBucket(n *Node) (moved bool) {
+func (d *drain) killBucketWhenListed(n *Node) (moved bool) {
 	schedule := d.shutdown.Timetable.Schedule()
 	d.window = d.shutdown.Timetable.Window(d.bucket, n.now)
 	hasNewList, hasAnyList := n.lister.listCount > d.listCountBefore, n.lister.listCount > 0
@@ -39,9 +39,10 @@ func (d *drain) pickBucket(n *Node) (moved bool) {
 	if !hasAnyList {
 		waitUntil = d.window.End
 	}
-	if !hasNewList && !n.reachedOrWakeAt(times.Earlier(waitUntil, d.shutdown.WaitEnd())) { // still waiting
+	waitUntil = times.Earlier(waitUntil, d.shutdown.WaitEnd())
+	if isWaiting := !hasNewList && !n.reachedOrWakeAt(waitUntil); isWaiting {
 		n.lister.retry(n)
-		if !hasAnyList && n.reachedOrWakeAt(answerEnd) {
+		if !hasAnyList && n.reachedOrWakeAt(answerEnd) { // kill the pods of the log
 			n.lister.reportTimeout(n)
 			d.killBucket(n, schedule.Index)
 			d.finishNotReadyWaits(n)
@@ -53,14 +54,14 @@ func (d *drain) pickBucket(n *Node) (moved bool) {
 	}
 	d.killBucket(n, schedule.Index)
 	if len(d.picked) == 0 || schedule[d.bucket].Seconds <= 0 { // the drain does not wait for a bucket of 0 s
-		return d.bucketDone(n)
+		return d.finishBucket(n)
 	}
 	return d.enterStage(n, awaitingNotReady)
 }
 
 // finishNotReadyWaits kills the picked pods whose NotReady the API server has not accepted in time (notReadyBy). It
 // returns false while a pod still waits. Once none does, it reports how many pods were killed in this way.
-func (d *drain) finishNotReadyWaits(n *Node) bool {
+func (d *drain) finishNotReadyWaits(n *Node) (isOver bool) {
 	stillWaits := func(p *Pod) bool { // kills p if its time to wait is over
 		if p.awaitsNotReady && n.reachedOrWakeAt(p.update.notReadyBy) {
 			n.killWithoutNotReady(p)
@@ -121,7 +122,7 @@ func (d *drain) logStillListed(n *Node) {
 		isListed := p.listNumber == n.lister.listCount && !p.isListedAsEnded()
 		isListNewer := n.lister.newestCall > p.lastCallAtEnd
 		wasShort := p.Ended.Sub(p.Signalled) < minKillTime
-		endedLongBefore := d.stageBegan.Sub(p.Ended) >= listLag
+		endedLongBefore := d.stageBegan.Sub(p.Ended) >= listLag // the list was requested at stageBegan
 		if wasStopped && isListed && isListNewer && (wasShort || endedLongBefore) {
 			suspects = append(suspects, p)
 		}
@@ -132,20 +133,22 @@ func (d *drain) logStillListed(n *Node) {
 	}
 }
 
-// pickLate waits for the final list, and then kills the due pods that no bucket has picked, such as pods that
+// killLateWhenListed waits for the final list, and then kills the due pods that no bucket has picked, such as pods that
 // were first listed after their bucket. They get the remaining time.
-func (d *drain) pickLate(n *Node) (moved bool) {
-	hasNewList, waitUntil := n.lister.listCount > d.listCountBefore, d.stageBegan.Add(answerTimeout)
-	if !hasNewList && !n.reachedOrWakeAt(times.Earlier(waitUntil, d.shutdown.WaitEnd())) {
+func (d *drain) killLateWhenListed(n *Node) (moved bool) {
+	hasNewList := n.lister.listCount > d.listCountBefore
+	waitUntil := times.Earlier(d.stageBegan.Add(answerTimeout), d.shutdown.WaitEnd())
+	if isWaiting := !hasNewList && !n.reachedOrWakeAt(waitUntil); isWaiting {
 		n.lister.retry(n)
 		return false
 	}
 	if hasNewList {
 		d.logStillListed(n)
 	}
+	// Use the window of the last bucket that has time: that of one without would give the pods 0 s.
 	buckets := d.shutdown.Timetable.Budget.Buckets
 	d.bucket = len(buckets) - 1
-	for d.bucket > 0 && buckets[d.bucket].Pods <= 0 { // the window of a bucket without time would give them 0 s
+	for d.bucket > 0 && buckets[d.bucket].Pods <= 0 {
 		d.bucket--
 	}
 	if n.now.Before(d.shutdown.WaitEnd()) {

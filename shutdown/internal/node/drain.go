@@ -64,10 +64,10 @@ func (s stage) String() string {
 // it has to wait for an input or a time.
 type drain struct {
 	shutdown        *Shutdown // nil: no drain is in progress
-	number          int       // the number of this drain: the agent counts its drains
+	number          int       // the agent counts its drains, also while none is in progress
 	stage           stage
 	stageBegan      time.Time
-	listCountBefore int // how many lists had been received when the stage began to wait for another one
+	listCountBefore int // how many lists had been received when the stage began: it waits for another one
 
 	call        int // the call that the stage waits for; 0: none
 	hasReturned bool
@@ -88,7 +88,7 @@ type drain struct {
 func (d *drain) begin(n *Node, s *Shutdown) {
 	d.stop(n)
 	*d = drain{shutdown: s, number: d.number + 1, bucket: s.Done}
-	n.api.retryNow()
+	n.api.retryFinalStatuses()
 	n.emit(Effect{Do: Begins, Shutdown: s, Text: "Shutdown manager processing shutdown event"})
 	for _, text := range n.failures { // these were logged when they occurred
 		n.addError(s, text)
@@ -107,14 +107,14 @@ func (d *drain) stop(n *Node) {
 	}
 	for _, p := range d.picked {
 		p.awaitsNotReady = false
-		n.updateWanted(p)
+		n.chooseMessage(p)
 	}
 	*d = drain{number: d.number} // the next drain gets the next number
 }
 
 // findAwaited moves d.firstAwaited to the first pod for which the stage still waits (isAwaited is true). It returns
 // false if there is none. The next call in the same stage begins at that pod, so that not every Step checks every pod.
-func (d *drain) findAwaited(pods []*Pod, isAwaited func(*Pod) bool) bool {
+func (d *drain) findAwaited(pods []*Pod, isAwaited func(*Pod) bool) (found bool) {
 	for d.firstAwaited < len(pods) && !isAwaited(pods[d.firstAwaited]) {
 		d.firstAwaited++
 	}
@@ -164,14 +164,15 @@ func (d *drain) enterStage(n *Node, s stage) (moved bool) {
 // prepareEnd returns the deadline of Prepare: that of the timetable or, if an agent that has taken over the drain calls
 // Prepare again and later, up to half of the time that is left.
 func (d *drain) prepareEnd() time.Time {
-	prepare, half := d.shutdown.Timetable.Budget.Prepare, d.shutdown.Timetable.End().Sub(d.stageBegan)/2
-	end := times.Later(d.shutdown.Timetable.At(prepare), d.stageBegan.Add(min(prepare, half)))
-	return times.Earlier(end, d.shutdown.WaitEnd())
+	table := d.shutdown.Timetable
+	prepare, half := table.Budget.Prepare, table.End().Sub(d.stageBegan)/2
+	end := times.Later(table.At(prepare), d.stageBegan.Add(min(prepare, half)))
+	return times.Earlier(end, table.WaitEnd())
 }
 
 // finishCall returns true if the stage waits for no call, or its call has returned or has timed out (at until). An
 // error or a timeout goes into the report. A call that has timed out is aborted.
-func (d *drain) finishCall(n *Node, until time.Time) bool {
+func (d *drain) finishCall(n *Node, until time.Time) (isOver bool) {
 	switch {
 	case d.call == 0 || d.hasReturned && d.callErr == nil: // there is no call, or it has succeeded
 	case !d.hasReturned && !n.reachedOrWakeAt(until):
@@ -186,8 +187,8 @@ func (d *drain) finishCall(n *Node, until time.Time) bool {
 	return true
 }
 
-// advance moves the drain on by one stage. It returns false if the drain has to wait, or none is in progress.
-func (n *Node) advance() (moved bool) {
+// advanceDrain moves the drain on by one stage. It returns false if the drain has to wait, or none is in progress.
+func (n *Node) advanceDrain() (moved bool) {
 	d, s := &n.drain, n.drain.shutdown
 	if s == nil {
 		return false
@@ -211,7 +212,7 @@ func (n *Node) advance() (moved bool) {
 	case publishing:
 		return d.finishPublish(n)
 	case listing:
-		return d.pickBucket(n)
+		return d.killBucketWhenListed(n)
 	case awaitingNotReady:
 		return d.finishNotReadyWaits(n) && d.enterStage(n, awaitingEnds)
 	case awaitingEnds:
@@ -227,9 +228,9 @@ func (n *Node) advance() (moved bool) {
 			return false
 		}
 		n.emit(Effect{Do: CountBucket, Took: n.now.Sub(d.bucketBegan)})
-		return d.bucketDone(n)
+		return d.finishBucket(n)
 	case finalListing:
-		return d.pickLate(n)
+		return d.killLateWhenListed(n)
 	case awaitingAllEnds:
 		isAwaited := func(p *Pod) bool { return p.belongsTo(s) && p.isTerminating() }
 		if d.findAwaited(n.pods.all, isAwaited) && !n.reachedOrWakeAt(s.WaitEnd()) {
@@ -252,7 +253,7 @@ func (n *Node) advance() (moved bool) {
 func (d *drain) finishPublish(n *Node) (moved bool) {
 	s := d.shutdown
 	if s.isTerminateAll { // it publishes nothing, because the node stays up
-		return d.nextBucket(n)
+		return d.beginBucket(n)
 	}
 	if !s.Published && !n.isPublished() {
 		publishTime := s.Timetable.Budget.Publish // 0: the node state is published while pods are killed
@@ -265,7 +266,7 @@ func (d *drain) finishPublish(n *Node) (moved bool) {
 	}
 	s.Published = true
 	n.markDirty(s)
-	return d.nextBucket(n)
+	return d.beginBucket(n)
 }
 
 // finishFlushAll waits until the API server has accepted all final statuses, or the wait is over. It reports what the

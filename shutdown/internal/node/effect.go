@@ -11,16 +11,16 @@ type Do string
 // The effects down to OnRelease are calls. The shell starts a call without waiting for it. The input with the call's
 // result has the effect's number, Call. The result is Answered where no other is named.
 const (
-	Prepare   Do = "Prepare"
-	List      Do = "List"   // list the pods; result: Listed
-	OnPlan    Do = "OnPlan" // call OnPlan with the timetable of Shutdown and the due Pods; no result
-	Hold      Do = "Hold"
-	Kill      Do = "Kill"    // kill Pod within Seconds; result: Killed
-	Unmount   Do = "Unmount" // wait for the volumes of Pods until Until
-	Tell      Do = "Tell"    // send What of Pod to the API server until Until; result: Told
-	Publish   Do = "Publish" // publish that Shutdown is in progress, or, if it is nil, that none is; result: Published
-	Sync      Do = "Sync"    // make the stored entries survive a power cut
-	OnRelease Do = "OnRelease"
+	Prepare     Do = "Prepare"
+	List        Do = "List"   // list the pods; result: Listed
+	OnPlan      Do = "OnPlan" // call OnPlan with the timetable of Shutdown and the due Pods; no result
+	Hold        Do = "Hold"
+	Kill        Do = "Kill"        // kill Pod within Seconds; result: Killed
+	Unmount     Do = "Unmount"     // wait for the volumes of Pods until Until
+	SendMessage Do = "SendMessage" // send What of Pod to the API server until Until; result: MessageAnswered
+	Publish     Do = "Publish"     // publish that Shutdown is in progress, or, if it is nil, that none is; result: Published
+	Sync        Do = "Sync"        // make the stored entries survive a power cut
+	OnRelease   Do = "OnRelease"
 
 	Abort       Do = "Abort"       // cancel the context of the call with the number Call
 	Store       Do = "Store"       // append Shutdown, if not nil, and Pods to the state log; ignored before Read

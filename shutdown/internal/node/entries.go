@@ -8,8 +8,8 @@ type Entries struct {
 	Pods     []*Pod    // each once
 }
 
-// Clone returns a copy that further Steps do not change. It shares what they replace and never change: timetables, and
-// the objects and statuses of pods.
+// Clone returns a copy that further Steps do not change. Timetables, and the objects and statuses of pods, are not copied:
+// a Step replaces them, but never changes them.
 func (e Entries) Clone() Entries {
 	var c Entries
 	if e.Shutdown != nil {

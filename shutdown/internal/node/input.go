@@ -65,10 +65,10 @@ type (
 		Err     error
 		NoRetry bool
 	}
-	// Told is the result of a Tell effect, which sends a message about the pod with this Key to the API server: its
-	// final status, that it is not ready, or that it is ready again. RetryAfter is the pause that the server asked for;
-	// 0: none.
-	Told struct {
+	// MessageAnswered is the result of a SendMessage effect, which sends a message about the pod with this Key to the API
+	// server: its final status, that it is not ready, or that it is ready again. RetryAfter is the pause that the server
+	// asked for; 0: none.
+	MessageAnswered struct {
 		Call       int
 		Key        Key
 		Err        error

@@ -48,10 +48,11 @@ func (n *Node) planObject(p *Pod) *v1.Pod {
 // time, the pod is killed at once.
 func (n *Node) markNotReadyThenKill(p *Pod, killBy time.Time) {
 	changesPod := n.Options.Steps.Readiness && !p.Deleted && !p.isSignalled()
-	isServerUp := !n.Options.Steps.Publish || !n.api.acceptedAt.IsZero() // it has accepted something since the node state changed
+	// If the node state is published first, a server that has accepted nothing since then is taken to be down.
+	isServerUp := !n.Options.Steps.Publish || !n.api.acceptedAt.IsZero()
 	if changesPod && isServerUp && n.now.Before(killBy) {
 		p.awaitsNotReady, p.update.notReadyBy = true, killBy
-		n.updateWanted(p)
+		n.chooseMessage(p)
 	} else {
 		n.killInCurrentBucket(p)
 	}
@@ -94,7 +95,7 @@ func (n *Node) killInCurrentBucket(p *Pod) {
 	}
 	p.isGivenUp, p.retryAt = false, time.Time{}
 	n.markPodDirty(p)
-	n.updateWanted(p)
+	n.chooseMessage(p)
 	n.kill(p)
 }
 
@@ -108,8 +109,8 @@ func (p *Pod) shortenDeadline(end time.Time) {
 
 // kill starts a kill that lasts until the pod's deadline, unless a kill in progress ends then or earlier.
 func (n *Node) kill(p *Pod) {
-	for _, k := range p.calls {
-		if !p.Deadline.Before(k.deadline) {
+	for _, inProgress := range p.calls {
+		if endsInTime := !inProgress.deadline.After(p.Deadline); endsInTime {
 			return
 		}
 	}
@@ -133,8 +134,8 @@ func (k Killed) apply(n *Node) {
 	if k.Err == nil {
 		p.Ended, p.lastCallAtEnd, p.Status, p.Outcome, p.Error = n.now, n.lastCall, k.Status, k.Outcome, ""
 		n.markPodDirty(p)
-		n.count(p)
-		n.updateWanted(p)
+		n.countInMetrics(p)
+		n.chooseMessage(p)
 		return
 	}
 	if k.Err.Error() != p.Error {
@@ -155,13 +156,13 @@ func (k Killed) apply(n *Node) {
 // giveUp stops retrying the kill of a pod, so that no drain or report waits for the pod's end.
 func (n *Node) giveUp(p *Pod) {
 	p.isGivenUp, p.retryAt = true, time.Time{}
-	n.count(p)
-	n.updateWanted(p)
+	n.countInMetrics(p)
+	n.chooseMessage(p)
 }
 
-// count counts a pod in the metrics, once in each shutdown: a pod that was given up and ends after all is not counted
+// countInMetrics counts a pod in the metrics, once in each shutdown: a pod that was given up and ends after all is not counted
 // again.
-func (n *Node) count(p *Pod) {
+func (n *Node) countInMetrics(p *Pod) {
 	if newest := p.newestShutdown(); p.countedIn != newest {
 		p.countedIn = newest
 		n.emit(Effect{Do: CountPod, Pod: p})
@@ -177,8 +178,8 @@ func (n *Node) giveUpPods() {
 	}
 }
 
-// isRetryOver reports whether failed kills are not retried any more, because the lock is released or the agent
-// ends. After a cancellation they are retried, because the node keeps running.
+// isRetryOver reports whether failed kills are not retried any more: no drain is in progress, and the lock is released, the
+// agent ends or TerminateAll is over. After a cancellation they are retried, because the node keeps running.
 func (n *Node) isRetryOver() bool {
 	return n.drain.shutdown == nil && (n.state == StateReleased || n.runEnded || n.terminateAll.isDone)
 }
@@ -195,6 +196,6 @@ func (n *Node) retryKills() {
 		default:
 			n.kill(p)
 		}
-		return true
+		return true // no longer in retrying
 	})
 }

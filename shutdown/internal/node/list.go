@@ -26,7 +26,8 @@ type lister struct {
 // call lists the pods, unless the newest call still has time to return. That time grows by answerTimeout with each
 // unanswered call, so that calls that hang do not pile up.
 func (l *lister) call(n *Node) {
-	if l.unanswered > 0 && n.now.Before(l.calledAt.Add(time.Duration(l.unanswered)*answerTimeout)) {
+	mayReturnUntil := l.calledAt.Add(time.Duration(l.unanswered) * answerTimeout)
+	if l.unanswered > 0 && n.now.Before(mayReturnUntil) {
 		return
 	}
 	l.calledAt, l.failedAt = n.now, time.Time{}
@@ -75,7 +76,8 @@ func (l *lister) fail(n *Node, err error) {
 }
 
 // apply updates the pods from a list, and forgets the pods that are no longer needed (isForgettable). A failed list changes
-// no pod. A list that was requested before the newest known list is ignored.
+// no pod. Lists may arrive in another order than they were requested: one that is older than the newest known list is
+// ignored.
 func (l Listed) apply(n *Node) {
 	lister := &n.lister
 	lister.unanswered = 0
@@ -87,9 +89,8 @@ func (l Listed) apply(n *Node) {
 		return
 	}
 	lister.newestCall, lister.failedAt, lister.pause, lister.isFailureReported = l.Call, time.Time{}, 0, false
-	lister.isNewestEmpty = len(l.Pods) == 0
+	lister.isNewestEmpty, lister.receivedAt = len(l.Pods) == 0, n.now
 	lister.listCount++
-	lister.receivedAt = n.now
 	for i := range l.Pods {
 		n.updateFromList(&l.Pods[i])
 	}
@@ -101,7 +102,7 @@ func (l Listed) apply(n *Node) {
 func (n *Node) isForgettable(p *Pod) bool {
 	isGone := p.listNumber < n.lister.listCount
 	needsKill := p.isTerminating() || p.awaitsNotReady
-	needsUpdate := n.isPending(p) || p.MaybeNotReady || p.update.call != 0
+	needsUpdate := n.isStatusPending(p) || p.MaybeNotReady || p.update.call != 0
 	needsReport := p.belongsTo(n.shutdown) || p.belongsTo(n.terminateAll.shutdown) || n.isInQueuedReport(p)
 	return isGone && !needsKill && !needsUpdate && !needsReport
 }
@@ -114,7 +115,7 @@ func (n *Node) updateFromList(listed *Pod) {
 	endedBeforeDrain := p != nil && !p.Ended.IsZero() && n.drain.shutdown != nil && !p.belongsTo(n.drain.shutdown)
 	// A list that was requested before the pod's end may still have the old pod. A pod whose final status is pending may
 	// not start, unless it is static.
-	startedAgain := endedBeforeDrain && n.lister.newestCall > p.lastCallAtEnd && (p.Static || !n.isPending(p))
+	startedAgain := endedBeforeDrain && n.lister.newestCall > p.lastCallAtEnd && (p.Static || !n.isStatusPending(p))
 	if startedAgain {
 		for _, s := range slices.Clone(n.reports) {
 			if p.belongsTo(s) {
@@ -131,7 +132,7 @@ func (n *Node) updateFromList(listed *Pod) {
 	p.Object, p.Priority, p.Static, p.DaemonSet, p.Deleted = listed.Object, listed.Priority, listed.Static, listed.DaemonSet, listed.Deleted
 	p.MaybeNotReady = p.MaybeNotReady || listed.MaybeNotReady && n.Options.Steps.Readiness // an earlier agent may have left the mark NotReady
 	p.listNumber = n.lister.listCount
-	n.updateWanted(p)
+	n.chooseMessage(p)
 }
 
 // isDue reports whether a drain has to kill a pod: it has not ended, and it was signalled or is in the newest list.
@@ -139,7 +140,7 @@ func (n *Node) updateFromList(listed *Pod) {
 func (n *Node) isDue(p *Pod) bool {
 	isListed := p.listNumber == n.lister.listCount
 	if n.lister.listCount == 0 {
-		isListed = p.Meant
+		isListed = p.KillPlanned
 	}
 	return p.Ended.IsZero() && (p.isSignalled() || isListed)
 }

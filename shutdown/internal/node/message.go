@@ -59,10 +59,10 @@ type api struct {
 // nodeState is a node state to publish. A nil shutdown means that none is in progress.
 type nodeState struct{ shutdown *Shutdown }
 
-// isPending reports whether the pod has ended, gets a final status, and the API server has not accepted that yet.
-func (n *Node) isPending(p *Pod) bool {
+// isStatusPending reports whether the pod has ended, gets a final status, and the API server has not accepted the status.
+func (n *Node) isStatusPending(p *Pod) bool {
 	hasEndedAfterKill := p.isSignalled() && !p.Ended.IsZero()
-	return n.Options.Steps.Statuses && p.IsTerminal() && hasEndedAfterKill && !p.Told
+	return n.Options.Steps.Statuses && p.IsTerminal() && hasEndedAfterKill && !p.StatusAccepted
 }
 
 // isSendingFinalStatus reports whether a call in progress may still deliver a final status, even if that is not wanted
@@ -89,12 +89,12 @@ func (p *Pod) FinalPolicy() Policy {
 // IsTerminal reports whether the pod gets a final status.
 func (p *Pod) IsTerminal() bool { return p.FinalPolicy() != LeaveAsIs }
 
-// updateWanted decides which message about a pod the API server should get now, if any, and queues it. A call that sends
+// chooseMessage decides which message about a pod the API server should get now, if any, and queues it. A call that sends
 // another message is cancelled. Call it after each change of the pod or of the node's State.
-func (n *Node) updateWanted(p *Pod) {
+func (n *Node) chooseMessage(p *Pod) {
 	update, wanted := &p.update, Message("")
 	switch {
-	case n.isPending(p):
+	case n.isStatusPending(p):
 		wanted = FinalStatus
 	case p.awaitsNotReady:
 		wanted = NotReady
@@ -146,7 +146,8 @@ func (n *Node) sendUpdates() {
 			free--
 		}
 	}
-	for _, p := range append(n.dueUpdates(&a.finalStatuses, free), n.dueUpdates(&a.readiness, free)...) {
+	finalStatuses := n.dueUpdates(&a.finalStatuses, free, FinalStatus)
+	for _, p := range append(finalStatuses, n.dueUpdates(&a.readiness, free, NotReady, Ready)...) {
 		if free > 0 && !n.awaitsAnswer(p) {
 			free--
 			n.sendUpdate(p)
@@ -154,18 +155,11 @@ func (n *Node) sendUpdates() {
 	}
 }
 
-// dueUpdates returns the pods of a queue whose calls are due: first tries, and then retries. If there are as many first
-// tries as limit, it returns only that many of them. It removes pods from the queue that have no message of its kind to
-// send any more.
-func (n *Node) dueUpdates(queue *[]*Pod, limit int) (due []*Pod) {
-	isForFinalStatuses := queue == &n.api.finalStatuses
-	isObsolete := func(p *Pod) bool { // nothing is wanted any more, or a message of the other queue
-		if isForFinalStatuses {
-			return p.update.wanted != FinalStatus
-		}
-		return p.update.wanted != NotReady && p.update.wanted != Ready
-	}
-	for len(*queue) > 0 && isObsolete((*queue)[0]) {
+// dueUpdates returns the pods of a queue whose calls are due: first tries, and then retries. If there are limit first
+// tries, it returns only these. It removes pods from the queue that should get none of the queue's messages any more.
+func (n *Node) dueUpdates(queue *[]*Pod, limit int, messages ...Message) (due []*Pod) {
+	isObsolete := func(p *Pod) bool { return !slices.Contains(messages, p.update.wanted) }
+	for len(*queue) > 0 && isObsolete((*queue)[0]) { // here, because the loop below may return before it has seen all
 		*queue = (*queue)[1:]
 	}
 	if limit <= 0 {
@@ -201,41 +195,42 @@ func (n *Node) sendUpdate(p *Pod) {
 			n.storeDirty()
 		}
 	}
+	// p may be in api.calls already, with a call that has not returned by its deadline.
 	n.api.calls = append(slices.DeleteFunc(n.api.calls, func(other *Pod) bool { return other == p }), p)
-	update.call = n.startCall(Effect{Do: Tell, Pod: p, What: update.sending, Until: update.deadline})
+	update.call = n.startCall(Effect{Do: SendMessage, Pod: p, What: update.sending, Until: update.deadline})
 }
 
 // apply handles the result of a call about a pod. After an error it schedules a retry, with two exceptions: the message
 // is not wanted any more, or the time for NotReady is over, and the pod is killed without it. The pause before the retry
 // doubles with each try, from minRetryPause to maxRetryPause, or to maxIdleRetryPause if no drain is in progress. A pause
 // that the server asks for is used instead, but at most maxSuggestedPause.
-func (t Told) apply(n *Node) {
-	p := n.pods.byKey[t.Key]
-	isCurrent := p != nil && p.update.call == t.Call // not of an earlier pod with this key
+func (m MessageAnswered) apply(n *Node) {
+	p := n.pods.byKey[m.Key]
+	isCurrent := p != nil && p.update.call == m.Call // not of an earlier pod with this key
 	isWanted := isCurrent && p.update.wanted == p.update.sending
-	n.api.noteAnswer(n, t.Err, isWanted)
+	n.api.noteAnswer(n, m.Err, isWanted)
 	if !isCurrent {
 		return
 	}
 	update := &p.update
 	update.call = 0
-	if isWanted && t.Err != nil {
-		update.failure = t.Err.Error()
+	if isWanted && m.Err != nil {
+		update.failure = m.Err.Error()
 	}
 	switch {
-	case !isWanted:
-	case t.Err == nil:
+	case !isWanted: // another message is wanted by now, or none
+	case m.Err == nil:
 		n.updateAccepted(p, update.sending)
 	case update.wanted == NotReady && !n.now.Before(update.notReadyBy):
 		n.killWithoutNotReady(p)
 	default:
 		longest := maxRetryPause
-		if n.drain.shutdown == nil {
+		if isIdle := n.drain.shutdown == nil; isIdle {
 			longest = maxIdleRetryPause
 		}
 		pause := retryPause(update.tries, longest)
-		if t.RetryAfter > 0 {
-			pause = min(t.RetryAfter, maxSuggestedPause)
+		if m.RetryAfter > 0 {
+			pause = min(m.RetryAfter, maxSuggestedPause)
 		}
 		update.retryAt = n.now.Add(pause)
 	}
@@ -243,22 +238,23 @@ func (t Told) apply(n *Node) {
 
 // retryPause returns the pause after this many tries, at most longest.
 func retryPause(tries int, longest time.Duration) time.Duration {
-	doublings := min(max(tries-1, 0), 10) // 10 suffice for longest, and do not overflow
+	doublings := min(max(tries-1, 0), 10) // 2^10 times minRetryPause exceeds both maxima
 	return min(minRetryPause<<doublings, longest)
 }
 
-// updateAccepted handles a message that the API server accepted. A pod that is now NotReady is killed.
+// updateAccepted handles a message that the API server has accepted. After NotReady it kills the pod: the kill waited for
+// that.
 func (n *Node) updateAccepted(p *Pod, what Message) {
 	switch what {
 	case FinalStatus:
-		p.Told = true
+		p.StatusAccepted = true
 	case NotReady:
 		n.killAfterNotReady(p)
 	case Ready:
 		p.MaybeNotReady = false
 	}
 	n.markPodDirty(p)
-	n.updateWanted(p)
+	n.chooseMessage(p)
 }
 
 // noteAnswer records the result of a call. It logs the first error of an outage, unless its text is that of the last
@@ -280,9 +276,9 @@ func (a *api) noteAnswer(n *Node, err error, isWanted bool) {
 	}
 }
 
-// retryNow makes all pending final statuses due, because a drain begins: it must not wait for a retry that is scheduled
-// in up to 30 s.
-func (a *api) retryNow() {
+// retryFinalStatuses makes all pending final statuses due, because a drain begins: it must not wait for a retry that is
+// scheduled in up to 30 s.
+func (a *api) retryFinalStatuses() {
 	for _, p := range a.finalStatuses {
 		p.update.retryAt = time.Time{}
 	}
@@ -297,16 +293,16 @@ func orTimeSpent(failure string) string { return cmp.Or(failure, "the time for i
 // because all pods are refused or its kill is not over.
 func (s Start) apply(n *Node) {
 	p := n.pods.byKey[s.Key]
-	if p == nil || !p.Static || p.Told {
+	if p == nil || !p.Static || p.StatusAccepted {
 		return
 	}
 	if mayStart := !n.Refuses() && !p.isTerminating(); mayStart {
 		if p.isGivenUp {
 			p.Ended, p.lastCallAtEnd, p.isGivenUp = n.now, n.lastCall, false
 		}
-		p.Told = true
+		p.StatusAccepted = true
 		n.markPodDirty(p)
-		n.updateWanted(p)
+		n.chooseMessage(p)
 	}
 }
 
@@ -318,14 +314,14 @@ func (n *Node) publish(s *Shutdown) {
 		return
 	}
 	a.wanted, a.isAccepted = &nodeState{shutdown: s}, !n.Options.Steps.Publish
-	a.tries, a.publishFailure, a.retryAt, a.acceptedAt = 0, "", time.Time{}, time.Time{}
+	a.tries, a.publishFailure, a.retryAt, a.acceptedAt = 0, "", time.Time{}, time.Time{} // these were of the older state
 	if a.publishCall != 0 {
 		n.emit(Effect{Do: Abort, Call: a.publishCall})
 	}
 	n.sendNodeState()
 }
 
-// isPublished reports whether the API server accepted the node's state.
+// isPublished reports whether the API server has accepted the newest node state.
 func (n *Node) isPublished() bool { return n.api.isAccepted }
 
 // sendNodeState starts the call that publishes the node's state, if it is due. It first waits for a call in progress
@@ -337,7 +333,7 @@ func (n *Node) sendNodeState() {
 	switch {
 	case a.wanted == nil || a.isAccepted || !n.reachedOrWakeAt(a.retryAt):
 		return
-	case isInProgress && a.publishing == a.wanted: // the result will come
+	case isInProgress && a.publishing == a.wanted: // its result decides whether another call is needed
 		return
 	case isInProgress && !n.reachedOrWakeAt(a.publishDeadline): // the call with the older state has time to end
 		return
@@ -372,13 +368,13 @@ func (p Published) apply(n *Node) {
 }
 
 // reportPendingStatuses adds to the report of s how many final statuses the API server has not accepted, and why. It names
-// a pod for each reason, and at most three pods.
+// one pod for each reason, and at most maxReasons of them.
 func (n *Node) reportPendingStatuses(s *Shutdown) {
 	const maxReasons = 3
 	var reasons, examples []string
 	for _, p := range n.pods.all {
 		reason := orTimeSpent(p.update.failure)
-		if n.isPending(p) && len(reasons) < maxReasons && !slices.Contains(reasons, reason) {
+		if n.isStatusPending(p) && len(reasons) < maxReasons && !slices.Contains(reasons, reason) {
 			reasons = append(reasons, reason)
 			examples = append(examples, fmt.Sprintf("%s/%s: %s", p.Namespace, p.Name, reason))
 		}
@@ -391,7 +387,7 @@ func (n *Node) reportPendingStatuses(s *Shutdown) {
 // PendingStatuses returns the number of final statuses that the API server has not accepted.
 func (n *Node) PendingStatuses() (pending int) {
 	for _, p := range n.pods.all {
-		if n.isPending(p) {
+		if n.isStatusPending(p) {
 			pending++
 		}
 	}
@@ -406,11 +402,11 @@ func (n *Node) PendingStatuses() (pending int) {
 // Its status must be sent before the next bucket is killed, which may have the pods of the network.
 func (n *Node) finishFlush(pods []*Pod, stageBegan, until time.Time) (isOver bool) {
 	d, a := &n.drain, &n.api
-	isAwaited := func(p *Pod) bool { return n.isPending(p) || n.Options.Steps.Statuses && p.isTerminating() }
+	isAwaited := func(p *Pod) bool { return n.isStatusPending(p) || n.Options.Steps.Statuses && p.isTerminating() }
 	if a.isUnresponsive || !d.findAwaited(pods, isAwaited) || n.reachedOrWakeAt(until) {
 		return true
 	}
-	if pods[d.firstAwaited].isTerminating() { // the server has nothing to accept yet
+	if isPodRunning := pods[d.firstAwaited].isTerminating(); isPodRunning { // the server cannot have accepted its status
 		return false
 	}
 	if !n.reachedOrWakeAt(times.Later(stageBegan, a.acceptedAt).Add(unresponsiveAfter)) {

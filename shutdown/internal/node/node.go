@@ -46,7 +46,7 @@ type Node struct {
 	// it) or that the host could not be reached (Unreached); nil: none yet. If the log turns out to have an unfinished
 	// shutdown, hostAnswer is applied again, because it may be about that shutdown.
 	hostAnswer Input
-	awaitsLog  bool // Opening has come, and Read has not
+	awaitsLog  bool // the input Opening has come, and Read has not
 	// earlyCancels has the cancellations by Trigger that came before the log was read. They are applied again too.
 	earlyCancels   []Event
 	unsettledUntil time.Time // when StateUnsettled, which only Read enters, ends even if the host has not answered; zero: never
@@ -86,7 +86,7 @@ func (n *Node) Step(at time.Time, in Input) []Effect {
 	n.now, n.wake = at, time.Time{}
 	in.apply(n)
 	n.updateState()
-	for n.advance() {
+	for n.advanceDrain() {
 		n.updateState()
 	}
 	n.retryKills()
@@ -144,12 +144,13 @@ func (n *Node) storeDirty() {
 	}
 }
 
-// startLog replaces the log by a new one with all that the next agent needs.
-func (n *Node) startLog() {
+// replaceLog replaces the log by a new one with all that the next agent needs: the newest shutdown, and the pods that were
+// killed or marked, or are to be killed.
+func (n *Node) replaceLog() {
 	n.takeDirty() // the new log has these changes already
 	e := Effect{Do: NewLog, Shutdown: n.shutdown}
 	for _, p := range n.pods.all {
-		if p.isSignalled() || p.MaybeNotReady || p.Meant {
+		if p.isSignalled() || p.MaybeNotReady || p.KillPlanned {
 			e.Pods = append(e.Pods, p)
 		}
 	}
@@ -160,7 +161,7 @@ func (n *Node) startLog() {
 func (n *Node) setState(s State) {
 	n.state = s
 	for _, p := range n.pods.all {
-		n.updateWanted(p)
+		n.chooseMessage(p)
 	}
 }
 
@@ -170,7 +171,7 @@ func (n *Node) State() State { return n.state }
 // Shutdown returns the newest shutdown; nil: there was none.
 func (n *Node) Shutdown() *Shutdown { return n.shutdown }
 
-// Refuses reports whether all pods are refused.
+// Refuses reports whether no pod may start.
 func (n *Node) Refuses() bool {
 	return n.terminateAll.requested || n.state == StateUnsettled || n.state == StateDraining || n.state == StateReleased
 }
@@ -181,7 +182,7 @@ func (n *Node) Refuses() bool {
 func (n *Node) Refused() (refused []*Pod) {
 	for _, p := range n.pods.all {
 		isStillEnding := p.isSignalled() && p.Ended.IsZero()
-		if isStillEnding || n.isPending(p) || n.isSendingFinalStatus(p) {
+		if isStillEnding || n.isStatusPending(p) || n.isSendingFinalStatus(p) {
 			refused = append(refused, p)
 		}
 	}

@@ -31,10 +31,11 @@ func (d *drain) plan(n *Node) (moved bool) {
 	if len(n.Schedule) == 0 {
 		listTimeout = firstListTimeout
 	}
+	waitUntil := times.Earlier(d.stageBegan.Add(listTimeout), s.WaitEnd())
 	hasList, warmUpEnd := n.lister.listCount > d.listCountBefore, n.startedAt.Add(listWarmUp)
 	isFirstListEmpty := hasList && !d.wasFirstListEmpty && n.lister.isNewestEmpty
 	switch {
-	case !hasList && !n.reachedOrWakeAt(times.Earlier(d.stageBegan.Add(listTimeout), s.WaitEnd())):
+	case !hasList && !n.reachedOrWakeAt(waitUntil):
 		n.lister.retry(n)
 		return false
 	case isFirstListEmpty && !n.reachedOrWakeAt(warmUpEnd): // an informer may not be filled yet
@@ -53,9 +54,9 @@ func (d *drain) plan(n *Node) (moved bool) {
 	s.Prepared = true   // the timetable has no time for Prepare any more
 	s.isPrepared = true // this agent does not call Prepare again; the next one does
 	n.markDirty(s)
-	for _, p := range n.pods.all {
-		if n.isDue(p) && !p.Meant && !p.isSignalled() {
-			p.Meant = true
+	for _, p := range n.DuePods() { // the log tells the next agent which pods to kill
+		if !p.KillPlanned && !p.isSignalled() {
+			p.KillPlanned = true
 			n.markPodDirty(p)
 		}
 	}
@@ -63,7 +64,7 @@ func (d *drain) plan(n *Node) (moved bool) {
 		n.startCallAfterStore(Effect{Do: Sync})
 		n.emit(Effect{Do: Suspend, Until: s.releaseBy()})
 	}
-	n.startCall(Effect{Do: OnPlan, Shutdown: s, Pods: n.Due()})
+	n.startCall(Effect{Do: OnPlan, Shutdown: s, Pods: n.DuePods()})
 	return d.enterStage(n, holding)
 }
 
@@ -74,6 +75,7 @@ func (d *drain) makeFinalTable(n *Node, hasList bool) {
 	if hasList {
 		r.Occupied = n.occupied(r.Schedule, d.bucket)
 	}
+	// Without a schedule, the pods decide how long the drain takes, and its time counts from now (plan).
 	if len(n.Schedule) == 0 {
 		if limit := n.Options.Limit; limit != 0 { // 0: no limit; negative: no time
 			r.HostEnd = times.Earlier(r.HostEnd, r.Received.Add(max(limit, 0)))
@@ -83,8 +85,8 @@ func (d *drain) makeFinalTable(n *Node, hasList bool) {
 	s.Timetable = timetable.New(r)
 }
 
-// Due returns the pods that have not ended and that a drain has to kill or has signalled.
-func (n *Node) Due() (due []*Pod) {
+// DuePods returns the pods that have not ended and that a drain has to kill or has signalled.
+func (n *Node) DuePods() (due []*Pod) {
 	for _, p := range n.pods.all {
 		if n.isDue(p) {
 			due = append(due, p)
@@ -98,11 +100,9 @@ func (n *Node) Due() (due []*Pod) {
 // for the last one.
 func (n *Node) occupied(schedule plan.Schedule, doneBuckets int) []bool {
 	hasPods := make([]bool, len(schedule))
-	for _, p := range n.pods.all {
-		if n.isDue(p) {
-			bucket := max(schedule.Index(p.Priority), doneBuckets)
-			hasPods[min(bucket, len(schedule)-1)] = true
-		}
+	for _, p := range n.DuePods() {
+		bucket := max(schedule.Index(p.Priority), doneBuckets)
+		hasPods[min(bucket, len(schedule)-1)] = true
 	}
 	return hasPods
 }
@@ -117,7 +117,7 @@ func (d *drain) shortenTable(n *Node) {
 	if s == nil || s.isTerminateAll {
 		return
 	}
-	if s.HostEnd.IsZero() || !s.HostEnd.Before(s.Timetable.End()) {
+	if endsEarlier := !s.HostEnd.IsZero() && s.HostEnd.Before(s.Timetable.End()); !endsEarlier {
 		return
 	}
 	if !s.Planned {
@@ -130,8 +130,8 @@ func (d *drain) shortenTable(n *Node) {
 	}
 	n.markDirty(s)
 	n.emit(Effect{Do: Suspend, Until: s.releaseBy()})
-	if len(d.picked) == 0 || d.bucket >= len(s.Timetable.Schedule()) {
-		return
+	if areBucketsOver := d.bucket >= len(s.Timetable.Schedule()); areBucketsOver || len(d.picked) == 0 {
+		return // no pod of a bucket is being killed
 	}
 	d.window = s.Timetable.Window(d.bucket, n.now)
 	for _, p := range d.picked {

@@ -104,12 +104,12 @@ func (p *drainRun) step(in node.Input) {
 			p.answer(p.now, node.Answered{Call: e.Call})
 		case node.Publish:
 			p.answer(p.now, node.Published{Call: e.Call})
-		case node.Tell:
-			p.answer(p.now, node.Told{Call: e.Call, Key: e.Pod.Key})
+		case node.SendMessage:
+			p.answer(p.now, node.MessageAnswered{Call: e.Call, Key: e.Pod.Key})
 		case node.OnPlan:
 			var pods []*v1.Pod
-			for _, of := range e.Pods {
-				pods = append(pods, of.Object)
+			for _, due := range e.Pods {
+				pods = append(pods, due.Object)
 			}
 			p.plan = e.Shutdown.Timetable.Plan(pods)
 		case node.Release:
@@ -133,7 +133,7 @@ func (p *drainRun) list(e node.Effect) {
 
 // kill records the first kill of a pod, and lets it return when the pod ends.
 func (p *drainRun) kill(e node.Effect) {
-	if _, again := p.kills[e.Pod.Name]; again {
+	if _, wasKilled := p.kills[e.Pod.Name]; wasKilled {
 		return
 	}
 	p.kills[e.Pod.Name] = killed{p.now.Sub(announced), e.Seconds}
@@ -168,7 +168,7 @@ func randomDrain(random *rand.Rand) (o drainOptions, opts plan.Options) {
 		for k := range random.IntN(4) {
 			pod := planPod(fmt.Sprint("pod-", i, "-", k), int32(i), random.Int64N(60)-1)
 			o.pods = append(o.pods, pod)
-			if k == 0 {
+			if isFirst := k == 0; isFirst {
 				o.endsAfter[pod.Name] = time.Hour
 			}
 		}
@@ -212,8 +212,8 @@ func TestADrainDoesWhatWasPlanned(t *testing.T) {
 		require.Equal(t, want.Buckets, run.plan.Buckets, about)
 		wantKills := map[string]killed{}
 		for _, bucket := range want.Buckets {
-			for _, of := range bucket.Pods {
-				wantKills[of.Pod.Name] = killed{of.Start, of.GrantedSeconds}
+			for _, planned := range bucket.Pods {
+				wantKills[planned.Pod.Name] = killed{planned.Start, planned.GrantedSeconds}
 			}
 		}
 		require.Equal(t, wantKills, run.kills, about)

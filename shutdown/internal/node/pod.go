@@ -26,20 +26,20 @@ type Pod struct {
 	DaemonSet bool    `json:"daemonSet,omitempty"` // owned by a DaemonSet
 	Deleted   bool    `json:"deleted,omitempty"`   // it has a deletion timestamp
 
-	Meant     bool      `json:"meant,omitempty"`    // a drain plans to kill it: the next agent knows this before its first list
-	Shutdown  int       `json:"shutdown,omitempty"` // the number of the shutdown that signalled it; 0: none
-	Joined    []int     `json:"joined,omitempty"`   // the numbers of later shutdowns during which it was still running
-	Policy    Policy    `json:"policy,omitempty"`   // for the kind that the shutdown had when it signalled the pod
-	Bucket    int32     `json:"bucket"`             // the priority of its bucket
-	Granted   int64     `json:"grantedSeconds"`     // the grace period of the first kill
-	Signalled time.Time `json:"signalled,omitzero"` // zero: not signalled
-	Deadline  time.Time `json:"deadline,omitzero"`  // the end of its grace period; it only moves earlier
-	Ended     time.Time `json:"ended,omitzero"`     // zero: not known to have ended
-	Outcome   string    `json:"outcome,omitempty"`  // of the newest kill, in the killer's terms
-	Error     string    `json:"error,omitempty"`    // of the newest kill
+	KillPlanned bool      `json:"meant,omitempty"`    // a drain plans to kill it: the next agent knows this before its first list
+	Shutdown    int       `json:"shutdown,omitempty"` // the number of the shutdown that signalled it; 0: none
+	Joined      []int     `json:"joined,omitempty"`   // the numbers of later shutdowns during which it was still running
+	Policy      Policy    `json:"policy,omitempty"`   // for the kind that the shutdown had when it signalled the pod
+	Bucket      int32     `json:"bucket"`             // the priority of its bucket
+	Granted     int64     `json:"grantedSeconds"`     // the grace period of the first kill
+	Signalled   time.Time `json:"signalled,omitzero"` // zero: not signalled
+	Deadline    time.Time `json:"deadline,omitzero"`  // the end of its grace period; it only moves earlier
+	Ended       time.Time `json:"ended,omitzero"`     // zero: not known to have ended
+	Outcome     string    `json:"outcome,omitempty"`  // of the newest kill, in the killer's terms
+	Error       string    `json:"error,omitempty"`    // of the newest kill
 	// Status is the status after the pod ended, from the killer; nil: that of Object.
-	Status *v1.PodStatus `json:"status,omitempty"`
-	Told   bool          `json:"told,omitempty"` // the API server accepted the final status
+	Status         *v1.PodStatus `json:"status,omitempty"`
+	StatusAccepted bool          `json:"told,omitempty"` // the API server accepted the final status
 	// MaybeNotReady says that the API server may show the pod as NotReady, because an agent has sent that.
 	MaybeNotReady bool `json:"marked,omitempty"`
 
@@ -66,9 +66,9 @@ func (p *Pod) isListedAsEnded() bool {
 	}
 	status := &p.Object.Status
 	containers := status.ContainerStatuses
-	runs := func(c v1.ContainerStatus) bool { return c.State.Terminated == nil }
-	isTerminated := len(containers) > 0 && !slices.ContainsFunc(containers, runs)
-	return isTerminated || status.Phase == v1.PodSucceeded || status.Phase == v1.PodFailed
+	mayRun := func(c v1.ContainerStatus) bool { return c.State.Terminated == nil }
+	areAllTerminated := len(containers) > 0 && !slices.ContainsFunc(containers, mayRun)
+	return areAllTerminated || status.Phase == v1.PodSucceeded || status.Phase == v1.PodFailed
 }
 
 // isTerminating reports whether the pod was signalled and its end is still awaited.

@@ -25,7 +25,7 @@ func (r Read) apply(n *Node) {
 		moveToThisBoot(previous, pods, n.now)
 	}
 	n.awaitsLog = false
-	hasHadNoShutdown := n.shutdown == nil
+	hasHadNoShutdown := n.shutdown == nil // this agent
 	mayContinue := previous != nil && r.SameBoot && !previous.Cancelled && len(previous.Announced) > 0
 	if mayContinue && n.state == StateDraining {
 		n.withdrawCancelled(previous)
@@ -34,21 +34,7 @@ func (r Read) apply(n *Node) {
 		n.shutdown.matches(Announcement{Kind: previous.Kind})
 	switch {
 	case hasHadNoShutdown && mayContinue:
-		n.shutdown = previous
-		if n.hasTimeLeft(previous) {
-			n.unsettledUntil = previous.WaitEnd()
-		}
-		for _, p := range pods {
-			n.adoptPod(p)
-		}
-		n.setState(StateUnsettled)
-		n.startLog()
-		for _, e := range n.earlyCancels {
-			e.apply(n)
-		}
-		if n.hostAnswer != nil {
-			n.hostAnswer.apply(n)
-		}
+		n.awaitHost(previous, pods)
 		return
 	case mayBeThisDrain && n.hasTimeLeft(previous):
 		n.mergePrevious(previous, pods)
@@ -59,8 +45,28 @@ func (r Read) apply(n *Node) {
 		n.shutdown = previous // for LastReport
 		n.setState(StateNone)
 	}
-	n.startLog()
+	n.replaceLog()
 	n.continueKills()
+}
+
+// awaitHost takes over the unfinished shutdown of the log, and waits in StateUnsettled for the host to say whether the
+// shutdown is still pending. Events and answers that came before the log was read are applied again.
+func (n *Node) awaitHost(previous *Shutdown, pods []*Pod) {
+	n.shutdown = previous
+	if n.hasTimeLeft(previous) {
+		n.unsettledUntil = previous.WaitEnd()
+	}
+	for _, p := range pods {
+		n.adoptPod(p)
+	}
+	n.setState(StateUnsettled)
+	n.replaceLog()
+	for _, e := range n.earlyCancels {
+		e.apply(n)
+	}
+	if n.hostAnswer != nil {
+		n.hostAnswer.apply(n)
+	}
 }
 
 // renumber makes the shutdown numbers in the log differ from those of the shutdowns that this agent has begun before it
@@ -88,22 +94,21 @@ func (n *Node) renumber(previous *Shutdown, pods []*Pod) {
 // latest time at which something has happened becomes now. The shutdown of another boot is over, and its timetable is
 // dropped.
 func moveToThisBoot(previous *Shutdown, pods []*Pod, now time.Time) {
-	var past []*time.Time
+	var happened []*time.Time
+	deadlines := make([]*time.Time, 0, len(pods))
 	if previous != nil {
 		previous.Announced, previous.HostEnd, previous.Timetable, previous.Done = nil, time.Time{}, nil, 0
-		past = append(past, &previous.Began, &previous.Ended)
+		happened = append(happened, &previous.Began, &previous.Ended)
 	}
 	for _, p := range pods {
-		past = append(past, &p.Signalled, &p.Ended)
+		happened = append(happened, &p.Signalled, &p.Ended)
+		deadlines = append(deadlines, &p.Deadline)
 	}
 	var newest time.Time
-	for _, t := range past {
+	for _, t := range happened {
 		newest = times.Later(newest, *t)
 	}
-	for _, p := range pods {
-		past = append(past, &p.Deadline)
-	}
-	for _, t := range past {
+	for _, t := range append(happened, deadlines...) {
 		if !t.IsZero() {
 			*t = t.Add(now.Sub(newest))
 		}
@@ -129,7 +134,7 @@ func (n *Node) hostHasNonePending() bool {
 	case Event: // hostAnswer is only an event that cancels
 		return true
 	case Pending:
-		return answer.hasNone()
+		return answer.saysNone()
 	default:
 		return false
 	}
@@ -157,12 +162,12 @@ func (n *Node) mergePrevious(previous *Shutdown, pods []*Pod) {
 	n.drain.shortenTable(n)
 }
 
-// closePrevious adopts the pods of the log's shutdown, which is over. No drain plans to kill them any more (Meant), so
+// closePrevious adopts the pods of the log's shutdown, which is over. No drain plans to kill them any more (KillPlanned), so
 // only kills that have begun continue.
 //
 // If the log is of another boot, the pods ended with that boot, and their marks NotReady do not count any more. Two
-// kinds of pods may run again under the same UID: for a static pod no final status is sent, and for a pod that this agent
-// has signalled itself, the log is ignored.
+// kinds of pods may run again under the same UID. A static pod gets no final status. Of a pod that this agent has signalled
+// itself, the log's entry is ignored.
 func (n *Node) closePrevious(pods []*Pod, sameBoot bool) {
 	for _, p := range pods {
 		if !sameBoot {
@@ -173,21 +178,21 @@ func (n *Node) closePrevious(pods []*Pod, sameBoot bool) {
 			if p.isTerminating() {
 				p.Ended = n.now
 			}
-			p.Told = p.Told || p.Static
+			p.StatusAccepted = p.StatusAccepted || p.Static
 		}
-		p.Meant = false
+		p.KillPlanned = false
 		n.adoptPod(p)
 	}
 }
 
-// adoptPod adds a pod of the log to the known pods, if it was signalled, marked or meant to be killed. If this agent
-// knows the pod too, it keeps the object of its own list. The rest depends on which agent has signalled the pod:
+// adoptPod adds a pod of the log to the known pods, if it was signalled or marked, or a drain planned to kill it. If this
+// agent knows the pod too, it keeps the object of its own list. The rest depends on which agent has signalled the pod:
 //
 //   - Both agents: the first signal and the earlier deadline count.
 //   - Only this agent: nothing changes, because the log knows less.
 //   - Only the previous agent, or none: the log's pod replaces the known one.
 func (n *Node) adoptPod(p *Pod) {
-	if !p.isSignalled() && !p.MaybeNotReady && !p.Meant {
+	if !p.isSignalled() && !p.MaybeNotReady && !p.KillPlanned {
 		return
 	}
 	known := n.pods.byKey[p.Key]
@@ -209,7 +214,7 @@ func (n *Node) adoptPod(p *Pod) {
 		*known = *p
 	}
 	n.markPodDirty(known)
-	n.updateWanted(known)
+	n.chooseMessage(known)
 }
 
 // continueKills continues the kills of pods that this agent or the previous one has signalled and that have not ended,

@@ -23,7 +23,7 @@ func (n *Node) queueReport(s *Shutdown) {
 // until reportDelay after the end of the drain and of all their grace periods.
 func (n *Node) makeReports() {
 	for _, s := range slices.Clone(n.reports) {
-		if n.drain.shutdown == s {
+		if isDraining := n.drain.shutdown == s; isDraining {
 			continue
 		}
 		hasRunningPods, graceEnd := false, s.Ended
@@ -52,12 +52,12 @@ func (n *Node) isInQueuedReport(p *Pod) bool { return slices.ContainsFunc(n.repo
 func (n *Node) PodsOf(s *Shutdown) []*Pod { return PodsOf(s, n.pods.all) }
 
 // PodsOf returns those of the given pods that are in the report of a shutdown, in the order of the kills.
-func PodsOf(s *Shutdown, pods []*Pod) (of []*Pod) {
+func PodsOf(s *Shutdown, pods []*Pod) (included []*Pod) {
 	for _, p := range pods {
 		if p.belongsTo(s) {
-			of = append(of, p)
+			included = append(included, p)
 		}
 	}
-	slices.SortStableFunc(of, func(p, q *Pod) int { return p.Signalled.Compare(q.Signalled) })
-	return of
+	slices.SortStableFunc(included, func(p, q *Pod) int { return p.Signalled.Compare(q.Signalled) })
+	return included
 }

@@ -59,9 +59,10 @@ func newScript(hasSchedule bool) *script {
 	if hasSchedule {
 		c.Schedule = plan.Schedule{{Priority: 0, Seconds: 20}, {Priority: 1000, Seconds: 10}}
 	}
-	s := &script{world: newWorld(1, c)}
+	const seed, logDelay = 1, 0
+	s := &script{world: newWorld(seed, c)}
 	s.hasFixedLatency = true
-	s.start(0)
+	s.start(logDelay)
 	s.run(2 * time.Second)
 	return s
 }
@@ -86,7 +87,7 @@ func (s *script) do(t *testing.T, d *datadriven.TestData) {
 	if d.HasArg("after") {
 		event.Deadline = s.now.Add(span(arg("after", "")))
 	}
-	var first string
+	var first string // argument
 	if len(d.CmdArgs) > 0 {
 		first = d.CmdArgs[0].Key
 	}
@@ -100,7 +101,8 @@ func (s *script) do(t *testing.T, d *datadriven.TestData) {
 	case "limit":
 		s.step(node.Limit(span(first)), "the host waits for "+first)
 	case "host":
-		if s.pending = &event; event.Cancelled {
+		s.pending = &event
+		if event.Cancelled {
 			s.pending = nil
 		}
 		s.step(node.Event{Event: event, Host: true}, "an event of the host")

@@ -133,5 +133,5 @@ func (s *Shutdown) releaseBy() time.Time {
 	if s.Timetable == nil {
 		return s.Began
 	}
-	return s.Timetable.Unlock()
+	return s.Timetable.ReleaseBy()
 }

@@ -48,7 +48,8 @@ func (w *world) addRandom(i int) {
 	grace := []int64{-1, 0, 2, 5, 10, 30, 100}[w.draw(7)]
 	p := w.addPod(fmt.Sprintf("pod-%d", i), []int32{-5, 0, 0, 700, 1000, 3000}[w.draw(6)], grace, time.Duration(w.draw(12_000))*time.Millisecond)
 	p.Static, p.DaemonSet = w.chance(8), w.chance(8)
-	if p.isStuck = w.chance(12); w.chance(6) {
+	p.isStuck = w.chance(12)
+	if w.chance(6) {
 		p.endsAfter = time.Hour
 	}
 }
@@ -70,13 +71,14 @@ func simulate(seed uint64) *judge.NodeRecord {
 
 // startAgent starts an agent. Its first inputs (the log, the limit, the answer of the host) come in random order.
 func (w *world) startAgent() {
-	read := []time.Duration{0, 0, 0, time.Duration(100+w.draw(3000)) * time.Millisecond, time.Duration(5+w.draw(10)) * time.Second, -1}[w.draw(6)]
-	w.start(read)
-	if w.agent == nil {
+	const never = -1 // another agent owns the state folder
+	logDelay := []time.Duration{0, 0, 0, time.Duration(100+w.draw(3000)) * time.Millisecond, time.Duration(5+w.draw(10)) * time.Second, never}[w.draw(6)]
+	w.start(logDelay)
+	if w.agent == nil { // it has died already
 		return
 	}
-	if read > 0 && !w.isQuiet && w.chance(4) { // it dies before it has the log
-		w.after(time.Duration(w.draw(int(read))), w.die)
+	if logDelay > 0 && !w.isQuiet && w.chance(4) { // it dies before it has the log
+		w.after(time.Duration(w.draw(int(logDelay))), w.die)
 	}
 	if w.limit > 0 {
 		w.after(time.Duration(w.draw(200))*time.Millisecond, func() { w.step(node.Limit(w.limit), fmt.Sprintf("the host waits for %v", w.limit)) })
@@ -99,8 +101,8 @@ func (w *world) startAgent() {
 func (w *world) answerPending() {
 	in := node.Pending{Known: w.hostCanAnswer || w.isQuiet}
 	if in.Known && w.pending != nil {
-		of := *w.pending
-		in.Event = &of
+		event := *w.pending
+		in.Event = &event
 	}
 	w.step(in, fmt.Sprintf("the host can tell: %v, pending: %v", in.Known, in.Event != nil))
 }
@@ -153,7 +155,7 @@ func (w *world) restartStaticPod(p *worldPod) {
 	isRefused := w.agent.Refuses() || w.agent.State() == node.StateOpening
 	switch {
 	case p.ended.IsZero():
-	case isRefused || slices.ContainsFunc(w.agent.Refused(), func(of *node.Pod) bool { return of.Key == p.Key }):
+	case isRefused || slices.ContainsFunc(w.agent.Refused(), func(refused *node.Pod) bool { return refused.Key == p.Key }):
 		if !isRefused {
 			w.step(node.Start{Key: p.Key}, "a static pod is to start: "+p.Name)
 		}
@@ -251,12 +253,13 @@ func (w *world) powerOff() {
 	w.boot++
 	w.pending, w.isHeld = nil, true
 	kept, isWhole := w.durable, false
-	n := len(w.durable)
-	isDurableReplaced := n > len(w.log) || n > 0 && &w.durable[0] != &w.log[0] // by a NewLog that was not synced
-	if !isDurableReplaced {
-		kept = w.log[: n+w.draw(len(w.log)-n+1) : len(w.log)]
+	synced := len(w.durable)
+	isDurableReplaced := synced > len(w.log) || synced > 0 && &w.durable[0] != &w.log[0] // by a NewLog that was not synced
+	switch {
+	case !isDurableReplaced: // the synced entries survive, and some of those after them
+		kept = w.log[: synced+w.draw(len(w.log)-synced+1) : len(w.log)]
 		isWhole = len(kept) == len(w.log)
-	} else if w.chance(2) {
+	case w.chance(2): // the new log survives, rather than the old one
 		kept, isWhole = w.log, true
 	}
 	w.isLossy = w.isLossy || !isWhole
@@ -284,8 +287,8 @@ func (w *world) quiesce() {
 	w.step(node.Pending{Known: true}, "nothing is pending")
 	for _, p := range w.pods {
 		if p.isStuck && w.chance(2) {
-			p.isStuck = false
-			if p.ends = w.now; w.agent != nil {
+			p.isStuck, p.ends = false, w.now
+			if w.agent != nil {
 				w.end(p)
 			}
 		}

@@ -70,7 +70,7 @@ func (r *rig) store(e node.Effect) {
 	}
 }
 
-// step passes an input, records the effects, and answers those that succeed at once.
+// step passes an input, records the effects, and then answers those that succeed at once.
 func (r *rig) step(in node.Input) {
 	for _, e := range r.n.Step(r.now, in) {
 		switch e.Do {
@@ -78,7 +78,8 @@ func (r *rig) step(in node.Input) {
 			r.store(e)
 		case node.List:
 			if r.apiHangs {
-				if r.hungLists++; r.hungLists > 1 {
+				r.hungLists++
+				if isFirst := r.hungLists == 1; !isFirst {
 					continue
 				}
 			}
@@ -90,7 +91,8 @@ func (r *rig) step(in node.Input) {
 		case node.Sync, node.OnRelease:
 			defer r.step(node.Answered{Call: e.Call})
 		case node.Publish:
-			if r.publishCall = e.Call; !r.apiHangs {
+			r.publishCall = e.Call
+			if !r.apiHangs {
 				defer r.step(node.Published{Call: e.Call})
 			}
 			if e.Shutdown == nil {
@@ -101,7 +103,7 @@ func (r *rig) step(in node.Input) {
 		case node.Kill:
 			r.kills[e.Pod.Name] = e.Call
 			r.effects = append(r.effects, fmt.Sprintf("kill %s with %d", e.Pod.Name, e.Seconds))
-		case node.Tell:
+		case node.SendMessage:
 			r.tells = append(r.tells, e)
 			r.effects = append(r.effects, "tell "+e.Pod.Name)
 		case node.Suspend, node.Release, node.HoldAgain, node.Retake, node.Report, node.Log:
@@ -129,7 +131,7 @@ func (r *rig) endPods(names ...string) {
 		r.pods = slices.DeleteFunc(r.pods, func(pod string) bool { return pod == name })
 		r.step(node.Killed{Call: r.kills[name], Key: types.UID(name), Outcome: "Graceful"})
 		for _, e := range r.tells {
-			r.step(node.Told{Call: e.Call, Key: e.Pod.Key})
+			r.step(node.MessageAnswered{Call: e.Call, Key: e.Pod.Key})
 		}
 		r.tells = nil
 	}
@@ -447,12 +449,12 @@ func TestStateTransitions(t *testing.T) {
 		{"none, a final status is in flight", finalStatusInFlight, "a static pod asks to start", (*rig).startStatic, node.StateNone, admits, "static"},
 		{"none, a final status is in flight", finalStatusInFlight, "a static pod asks to start, and the call returns", func(r *rig) string {
 			r.startStatic()
-			r.step(node.Told{Call: r.tells[0].Call, Key: "static", Err: errFault})
+			r.step(node.MessageAnswered{Call: r.tells[0].Call, Key: "static", Err: errFault})
 			return names(r.n.Refused())
 		}, node.StateNone, admits, ""},
 		{"released, a pod is given up", givenUp, "TerminateAll, the host cancels", func(r *rig) string {
 			r.inputs(node.TerminateAll{}, hostCancels())
-			s, _ := r.n.Terminated()
+			s, _ := r.n.TerminateAllDrain()
 			return names(r.n.PodsOf(s))
 		}, node.StateNone, refuses, "low, critical"},
 		{"released, TerminateAll kills", released("host"), "event of another announcer", func(r *rig) string {
@@ -493,7 +495,7 @@ func TestTerminateAllBeforeTheLogIsRead(t *testing.T) {
 	r.stored = node.Entries{} // the log is not written before it is read
 	r.read()
 	require.Equal(t, node.StateUnsettled, r.n.State())
-	own, _ := r.n.Terminated()
+	own, _ := r.n.TerminateAllDrain()
 	require.NotEqual(t, own.Number, r.n.Shutdown().Number)
 	i := slices.IndexFunc(r.stored.Pods, func(p *node.Pod) bool { return p.Name == "critical" })
 	require.GreaterOrEqual(t, i, 0)

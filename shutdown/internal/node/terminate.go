@@ -27,7 +27,7 @@ func (t TerminateAll) apply(n *Node) {
 	}
 }
 
-// apply stops TerminateAll: a drain of its own signals no further pod.
+// apply stops TerminateAll, in the same step (advanceTerminateAll): a drain of its own signals no further pod.
 func (StopTerminateAll) apply(n *Node) { n.terminateAll.stopped = true }
 
 // advanceTerminateAll moves TerminateAll on, if it was called. TerminateAll waits for one drain:
@@ -43,7 +43,7 @@ func (n *Node) advanceTerminateAll() {
 	}
 	hasOwnDrain := a.shutdown != nil && a.shutdown.isTerminateAll
 	isOwnInProgress := hasOwnDrain && n.drain.shutdown == a.shutdown
-	isOver := a.shutdown != nil && !a.shutdown.Ended.IsZero() && !a.shutdown.Cancelled
+	isDrainOver := a.shutdown != nil && !a.shutdown.Ended.IsZero() && !a.shutdown.Cancelled
 	mayLogResume := n.state == StateUnsettled || n.state == StateOpening
 	switch {
 	case a.stopped:
@@ -51,8 +51,8 @@ func (n *Node) advanceTerminateAll() {
 	case n.state == StateDraining && !n.runEnded:
 		a.shutdown = n.shutdown
 	case mayLogResume && !hasOwnDrain && !n.reachedOrWakeAt(a.requestedAt.Add(settleTimeout)): // not settled yet
-	case isOwnInProgress:
-	case isOver:
+	case isOwnInProgress: // wait for it
+	case isDrainOver:
 		a.isDone = true
 	default:
 		n.beginTerminateAll()
@@ -77,9 +77,10 @@ func (n *Node) beginTerminateAll() {
 func (n *Node) stopTerminateAll() {
 	a := &n.terminateAll
 	a.isDone = true
-	if s := a.shutdown; s != nil && s.isTerminateAll && n.drain.shutdown == s {
+	isOwnDrain := a.shutdown != nil && a.shutdown.isTerminateAll
+	if isInProgress := isOwnDrain && n.drain.shutdown == a.shutdown; isInProgress {
 		n.drain.stop(n)
-		n.reportNow(s)
+		n.reportNow(a.shutdown)
 	}
 }
 
@@ -111,8 +112,8 @@ func (n *Node) addToShutdown(p *Pod, s *Shutdown) {
 	p.Joined = append(p.Joined, s.Number)
 }
 
-// Terminated returns the drain that TerminateAll waits for, and whether TerminateAll is over. The drain is nil
+// TerminateAllDrain returns the drain that TerminateAll waits for, and whether TerminateAll is over. The drain is nil
 // before it has begun, and stays nil if TerminateAll was stopped before that.
-func (n *Node) Terminated() (s *Shutdown, isOver bool) {
+func (n *Node) TerminateAllDrain() (s *Shutdown, isOver bool) {
 	return n.terminateAll.shutdown, n.terminateAll.isDone
 }

@@ -38,9 +38,10 @@ type walker struct {
 func newWalker() *walker {
 	c := node.Config{Schedule: plan.Schedule{{Priority: 0, Seconds: 2}, {Priority: 1000, Seconds: 1}}}
 	c.Options.Steps = plan.Steps{Publish: true, Statuses: true, Readiness: true}
-	w := &walker{world: newWorld(1, c), faultsLeft: 1, announcementsLeft: 3}
-	w.addPod("low", 0, 2, 0)
-	w.addPod("critical", 1000, 2, 0)
+	const seed, grace, endsAtOnce = 1, 2, 0
+	w := &walker{world: newWorld(seed, c), faultsLeft: 1, announcementsLeft: 3}
+	w.addPod("low", 0, grace, endsAtOnce)
+	w.addPod("critical", 1000, grace, endsAtOnce)
 	w.agent, w.calls, w.generation = node.New(c), map[int]func(){}, 1
 	w.record.HasLog = true
 	w.record.Begin(w.agent, w.now)
@@ -57,7 +58,7 @@ func (w *walker) input(in node.Input, what string) {
 	for _, e := range effects {
 		w.record.Effect(e)
 		switch e.Do {
-		case node.Kill, node.List, node.Sync, node.Publish, node.OnRelease, node.Tell:
+		case node.Kill, node.List, node.Sync, node.Publish, node.OnRelease, node.SendMessage:
 			w.inFlight = append(w.inFlight, e)
 		default:
 			w.carryOut(e)
@@ -149,12 +150,12 @@ func (w *walker) answer(i int, err error) {
 			}
 		}
 		w.input(in, "")
-	case node.Tell:
+	case node.SendMessage:
 		p := w.podOf(e.Pod.Key)
 		if err == nil {
 			w.deliver(p, e.What)
 		}
-		w.input(node.Told{Call: e.Call, Key: p.Key, Err: err}, "")
+		w.input(node.MessageAnswered{Call: e.Call, Key: p.Key, Err: err}, "")
 	case node.Publish:
 		w.input(node.Published{Call: e.Call, Err: err}, "")
 	default:
@@ -204,8 +205,8 @@ func (h *hasher) value(v reflect.Value) {
 			h.number(0)
 			return
 		}
-		if n, is := h.seen[v.UnsafePointer()]; is {
-			h.number(uint64(n))
+		if earlier, isKnown := h.seen[v.UnsafePointer()]; isKnown {
+			h.number(uint64(earlier))
 			return
 		}
 		h.seen[v.UnsafePointer()] = len(h.seen) + 2
@@ -268,7 +269,7 @@ func TestAllInputSequences(t *testing.T) {
 	defer debug.SetGCPercent(debug.SetGCPercent(400)) // as in TestSimulator
 	for name, first := range map[string][]byte{
 		"idle agent":            {},
-		"announced by the host": {0, 0, 0, 1}, // these choices make the host announce, and three calls succeed
+		"announced by the host": {0, 0, 0, 1}, // the host announces, and then three calls succeed
 	} {
 		t.Run(name, func(t *testing.T) {
 			seen := map[uint64]bool{}

@@ -119,12 +119,12 @@ func (w *world) draw(n int) int { return w.rng.IntN(n) }
 // chance returns true once in n calls, on average. With n = 0 it never does.
 func (w *world) chance(n int) bool { return n > 0 && w.draw(n) == 0 }
 
-// latency draws the duration of a call, at most most milliseconds.
-func (w *world) latency(most int) time.Duration {
+// latency draws the duration of a call, at most longest milliseconds.
+func (w *world) latency(longest int) time.Duration {
 	if w.hasFixedLatency {
 		return 10 * time.Millisecond
 	}
-	return time.Duration(1+w.draw(most)) * time.Millisecond
+	return time.Duration(1+w.draw(longest)) * time.Millisecond
 }
 
 // isFaulty draws whether a call fails.
@@ -235,12 +235,12 @@ func (w *world) start(delay time.Duration) {
 func (w *world) read() {
 	last, order := map[node.Key]logEntry{}, []node.Key{} // the shutdown has the key ""
 	for _, e := range w.log {
-		if _, is := last[e.key]; !is {
+		if _, isKnown := last[e.key]; !isKnown {
 			order = append(order, e.key)
 		}
 		last[e.key] = e
 	}
-	in, logged := node.Read{SameBoot: w.logBoot == w.boot}, map[node.Key]*node.Pod{} // those that were signalled
+	in, logged := node.Read{SameBoot: w.logBoot == w.boot}, map[node.Key]*node.Pod{} // logged: those that were signalled
 	for _, key := range order {
 		if key == "" {
 			in.Entries.Shutdown = &node.Shutdown{}
@@ -258,8 +258,10 @@ func (w *world) read() {
 		w.forgetKills(func(p *worldPod) bool { return logged[p.Key] == nil || p.isUnlogged })
 	}
 	w.record.HasLog = true
-	for _, p := range w.pods {
-		if entry := logged[p.Key]; entry != nil && entry.Ended.IsZero() && p.boot == w.logBoot && p.killedInGeneration == 0 {
+	for _, p := range w.pods { // the previous agent may have stored a kill, and died before it began
+		entry := logged[p.Key]
+		isKillLogged := entry != nil && entry.Ended.IsZero() && p.boot == w.logBoot
+		if wasKilled := p.killedInGeneration != 0; isKillLogged && !wasKilled {
 			w.add(judge.NodeFact{What: judge.NodeLogged, Pod: p.Name})
 		}
 	}
@@ -349,13 +351,13 @@ func (w *world) begin(e node.Effect, answer func(err error)) (returns func(err e
 	return returns
 }
 
-// call makes a call that returns within latency milliseconds. With a fault it fails, is up to 4 s late, or hangs: until
+// call makes a call that returns within longest milliseconds. With a fault it fails, is up to 4 s late, or hangs: until
 // quiesce, or perhaps only until its deadline.
-func (w *world) call(e node.Effect, latency int, answer func(err error)) {
+func (w *world) call(e node.Effect, longest int, answer func(err error)) {
 	returns := w.begin(e, answer)
 	switch {
 	case !w.isFaulty():
-		w.after(w.latency(latency), func() { returns(nil) })
+		w.after(w.latency(longest), func() { returns(nil) })
 	case w.chance(3): // it hangs
 		w.hung = append(w.hung, func() { returns(errFault) })
 		if !e.Until.IsZero() && w.chance(2) {
@@ -364,20 +366,21 @@ func (w *world) call(e node.Effect, latency int, answer func(err error)) {
 	case w.chance(2):
 		w.after(time.Duration(w.draw(4000))*time.Millisecond, func() { returns(nil) })
 	default:
-		w.after(w.latency(latency), func() { returns(errFault) })
+		w.after(w.latency(longest), func() { returns(errFault) })
 	}
 }
 
 // carryOut carries out an effect.
 func (w *world) carryOut(e node.Effect) {
+	const longest, longestSync = 800, 20 // latencies in milliseconds
 	switch e.Do {
 	case node.Prepare, node.Hold, node.Unmount, node.OnRelease:
-		w.call(e, 800, func(err error) {
+		w.call(e, longest, func(err error) {
 			w.step(node.Answered{Call: e.Call, Err: err}, string(e.Do)+" returns")
 		})
 	case node.Sync:
 		log := slices.Clip(w.log)
-		w.call(e, 20, func(err error) {
+		w.call(e, longestSync, func(err error) {
 			if err == nil {
 				w.durable = log
 			}
@@ -387,7 +390,7 @@ func (w *world) carryOut(e node.Effect) {
 		w.list(e)
 	case node.Kill:
 		w.kill(e)
-	case node.Tell:
+	case node.SendMessage:
 		w.tell(e)
 	case node.Publish:
 		w.publish(e)
@@ -408,7 +411,7 @@ func (w *world) carryOut(e node.Effect) {
 	}
 }
 
-// list returns the running pods.
+// list makes the call that lists the running pods.
 func (w *world) list(e node.Effect) {
 	in := node.Listed{Call: e.Call}
 	for _, p := range w.pods {
@@ -416,8 +419,10 @@ func (w *world) list(e node.Effect) {
 			in.Pods = append(in.Pods, p.Pod)
 		}
 	}
-	w.call(e, 20, func(err error) {
-		if in.Err = err; err != nil {
+	const longest = 20 // milliseconds
+	w.call(e, longest, func(err error) {
+		in.Err = err
+		if err != nil {
 			in.Pods = nil
 		}
 		w.step(in, "")
@@ -430,7 +435,8 @@ func (w *world) kill(e node.Effect) {
 	p.killedInGeneration = w.generation
 	in := node.Killed{Call: e.Call, Key: e.Pod.Key, Outcome: "Graceful"}
 	returns := w.begin(e, func(err error) {
-		if in.Err = err; err != nil {
+		in.Err = err
+		if err != nil {
 			in.Outcome = "Failed"
 		}
 		w.step(in, "")
@@ -439,7 +445,8 @@ func (w *world) kill(e node.Effect) {
 		return
 	}
 	if w.isFaulty() {
-		if in.NoRetry = w.chance(8); w.chance(6) {
+		in.NoRetry = w.chance(8)
+		if w.chance(6) {
 			w.hung = append(w.hung, func() { returns(errFault) })
 			return
 		}
@@ -480,7 +487,7 @@ func (w *world) answerWhenEnded(p *worldPod, late time.Duration, returns func(er
 func (w *world) tell(e node.Effect) {
 	p, what := w.podOf(e.Pod.Key), e.What
 	if !w.apiServes {
-		returns := w.begin(e, func(err error) { w.step(node.Told{Call: e.Call, Key: p.Key, Err: err}, "") })
+		returns := w.begin(e, func(err error) { w.step(node.MessageAnswered{Call: e.Call, Key: p.Key, Err: err}, "") })
 		w.failLate(e, returns)
 		return
 	}
@@ -489,7 +496,7 @@ func (w *world) tell(e node.Effect) {
 		if isLate := what == node.FinalStatus && w.now.After(e.Until); arrives && !isLate {
 			w.deliver(p, what)
 		}
-		in := node.Told{Call: e.Call, Key: p.Key, Err: err}
+		in := node.MessageAnswered{Call: e.Call, Key: p.Key, Err: err}
 		if err != nil && w.chance(4) {
 			in.RetryAfter = time.Duration(w.draw(3)) * time.Second
 		}

@@ -25,7 +25,7 @@ type Recorder struct {
 	now          time.Time  // of the newest step
 	runHasEnded  bool
 	newest       *node.Shutdown // after the previous step; nil: none
-	wasCancelled bool           // newest was
+	wasCancelled bool           // newest was cancelled after the previous step
 	drained      *node.Shutdown // the drain after the previous step; nil: none
 	windows      judge.NodeFact // the newest timetable of this agent
 	syncs, steps map[int]bool   // the calls that sync the log, and those that a drain waits for
@@ -33,13 +33,13 @@ type Recorder struct {
 
 // Begin records that another agent begins at a time, and forgets the steps of the previous one. Set HasLog first.
 func (r *Recorder) Begin(n *node.Node, at time.Time) {
-	isFirst, does := r.node == nil, n.Options.Steps
-	r.Publishes = (isFirst || r.Publishes) && does.Publish // true if all agents do it
-	r.Statuses = (isFirst || r.Statuses) && does.Statuses
-	r.Marks = (isFirst || r.Marks) && does.Readiness
+	isFirst, steps := r.node == nil, n.Options.Steps
+	// These stay true as long as each agent takes the step.
+	r.Publishes = (isFirst || r.Publishes) && steps.Publish
+	r.Statuses = (isFirst || r.Statuses) && steps.Statuses
+	r.Marks = (isFirst || r.Marks) && steps.Readiness
 	r.NoRollOver = n.Options.NoRollOver
-	r.node, r.now, r.runHasEnded, r.newest, r.wasCancelled, r.drained = n, at, false, nil, false, nil
-	r.windows, r.syncs, r.steps = judge.NodeFact{}, map[int]bool{}, map[int]bool{}
+	*r = Recorder{NodeRecord: r.NodeRecord, HasLog: r.HasLog, node: n, now: at, syncs: map[int]bool{}, steps: map[int]bool{}}
 	r.AddAt(at, judge.NodeFact{What: judge.NodeAgentBegan, Failed: !r.HasLog})
 }
 
@@ -64,22 +64,23 @@ func (r *Recorder) AddPodRuns(at time.Time, p *node.Pod, hasSchedule bool) {
 	r.AddAt(at, f)
 }
 
-// Step records a step that the agent has made, without its effects. text says what the input is.
+// Step records a step that the agent has made. Effect then records each of its effects, and EndStep the state after it. text
+// says what the input is.
 func (r *Recorder) Step(at time.Time, in node.Input, text string, effects []node.Effect) {
 	r.now = at
-	r.input(in, text, len(effects))
-	if s := r.newest; s != nil && s.Cancelled && !r.wasCancelled {
+	r.addInput(in, text, len(effects))
+	if s := r.newest; s != nil && s.Cancelled && !r.wasCancelled { // this step has cancelled it
 		r.add(judge.NodeFact{What: judge.NodeCancelled, Shutdown: s.Number})
 	}
-	// The timetable of another drain of the same shutdown is a new one.
+	// Another drain of the same shutdown begins. This is recorded before its timetable, which may end later than the old one.
 	if slices.ContainsFunc(effects, func(e node.Effect) bool { return e.Do == node.Retake }) {
 		r.add(judge.NodeFact{What: judge.NodeRetaken})
 	}
-	r.timetable()
+	r.addTimetable()
 }
 
-// input records what an input says. effects is the number of effects of the step.
-func (r *Recorder) input(in node.Input, text string, effects int) {
+// addInput records what an input says. effects is the number of effects of the step.
+func (r *Recorder) addInput(in node.Input, text string, effects int) {
 	switch in := in.(type) {
 	case node.Tick:
 		r.add(judge.NodeFact{What: judge.NodeTicked, Effects: effects})
@@ -114,7 +115,7 @@ func (r *Recorder) input(in node.Input, text string, effects int) {
 
 // Draining returns the shutdown that kills pods, or has done so until the newest step; nil: none.
 func (r *Recorder) Draining() *node.Shutdown {
-	if s, isOver := r.node.Terminated(); s != nil && isOwn(s) && !isOver {
+	if s, isOver := r.node.TerminateAllDrain(); s != nil && isOwn(s) && !isOver {
 		return s
 	}
 	if r.node.State() == node.StateDraining && !r.runHasEnded {
@@ -129,30 +130,32 @@ func (r *Recorder) Draining() *node.Shutdown {
 // isOwn reports whether a shutdown is a drain of TerminateAll.
 func isOwn(s *node.Shutdown) bool { return s.Origin == "TerminateAll" }
 
-// timetable records the timetable of the drain, if it has changed.
-func (r *Recorder) timetable() {
+// addTimetable records the timetable of the drain, if it has changed.
+func (r *Recorder) addTimetable() {
 	s := r.Draining()
 	if s == nil || s.Timetable == nil {
 		return
 	}
 	table := s.Timetable
 	f := judge.NodeFact{
-		What: judge.NodeWindows, Shutdown: s.Number, WaitEnd: table.WaitEnd(), ReleaseBy: table.Unlock(), Planned: s.Planned,
+		What: judge.NodeWindows, Shutdown: s.Number, WaitEnd: table.WaitEnd(), ReleaseBy: table.ReleaseBy(), Planned: s.Planned,
 		Own: isOwn(s), Failed: !r.HasLog,
 	}
 	for i, b := range table.Budget.Buckets {
 		end := table.At(b.End)
-		kills := end.Add(-b.Unmount - b.Statuses) // when the wait for the kills ends
-		if kills.After(f.WaitEnd) {
-			kills = f.WaitEnd
+		killsEnd := end.Add(-b.Unmount - b.Statuses)
+		if killsEnd.After(f.WaitEnd) {
+			killsEnd = f.WaitEnd
 		}
 		priority := b.Priority
 		if i == 0 { // the first bucket also has the pods of all lower priorities
 			priority = math.MinInt32
 		}
-		f.Windows = append(f.Windows, judge.NodeWindow{Priority: priority, OwnTime: b.Pods, KillsEnd: kills, End: end})
+		f.Windows = append(f.Windows, judge.NodeWindow{Priority: priority, OwnTime: b.Pods, KillsEnd: killsEnd, End: end})
 	}
-	if old := r.windows; old.Shutdown == f.Shutdown && old.WaitEnd.Equal(f.WaitEnd) && old.Planned == f.Planned && slices.Equal(old.Windows, f.Windows) {
+	old := r.windows
+	isSame := old.Shutdown == f.Shutdown && old.WaitEnd.Equal(f.WaitEnd) && old.Planned == f.Planned && slices.Equal(old.Windows, f.Windows)
+	if isSame {
 		return
 	}
 	r.windows = f
@@ -200,7 +203,7 @@ func (r *Recorder) Effect(e node.Effect) {
 			f.Pods = append(f.Pods, string(p.Key))
 		}
 		r.add(f)
-	case node.List, node.Tell, node.OnPlan, node.Retake, node.Log, node.LogError, node.Begins, node.RecordEvent, node.CountBucket:
+	case node.List, node.SendMessage, node.OnPlan, node.Retake, node.Log, node.LogError, node.Begins, node.RecordEvent, node.CountBucket:
 		// irrelevant for the judge, or recorded elsewhere
 	}
 }

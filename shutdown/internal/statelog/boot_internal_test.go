@@ -23,9 +23,9 @@ func stepped(t time.Time, by time.Duration) time.Time {
 func TestWallClockStepsDoNotMoveTimes(t *testing.T) {
 	for _, step := range []time.Duration{-time.Hour, time.Hour} {
 		c := newClock(func() (string, time.Duration, error) { return "one", time.Hour, nil })
-		later := stepped(c.at.Add(10*time.Second), step)
-		require.Equal(t, step+10*time.Second, later.Round(0).Sub(c.at.Round(0)), "by the wall clock")
-		require.Equal(t, time.Unix(3610, 0).UTC(), c.Since(later))
+		later := stepped(c.readAt.Add(10*time.Second), step)
+		require.Equal(t, step+10*time.Second, later.Round(0).Sub(c.readAt.Round(0)), "by the wall clock")
+		require.Equal(t, time.Unix(3610, 0).UTC(), c.SinceBoot(later))
 		require.Zero(t, c.TimeOf(time.Unix(3610, 0)).Sub(later))
 	}
 }
@@ -35,17 +35,17 @@ func TestWallClockStepsDoNotMoveTimes(t *testing.T) {
 func TestClockSaturates(t *testing.T) {
 	first, last := time.Unix(0, 1).UTC(), time.Unix(0, math.MaxInt64).UTC()
 	c := newClock(func() (string, time.Duration, error) { return "one", time.Hour, nil }) // the boot was an hour ago
-	require.Equal(t, first, c.Since(c.at.Add(-2*time.Hour)), "before the boot")
-	require.Equal(t, first, c.Since(time.Time{}), "before the boot")
-	require.Equal(t, last, c.Since(c.at.Add(math.MaxInt64)), "an hour too late")
-	require.True(t, c.TimeOf(last).After(c.at.Add(290*365*24*time.Hour)))
-	require.True(t, c.TimeOf(time.Time{}).Before(c.at))
+	require.Equal(t, first, c.SinceBoot(c.readAt.Add(-2*time.Hour)), "before the boot")
+	require.Equal(t, first, c.SinceBoot(time.Time{}), "before the boot")
+	require.Equal(t, last, c.SinceBoot(c.readAt.Add(math.MaxInt64)), "an hour too late")
+	require.True(t, c.TimeOf(last).After(c.readAt.Add(290*365*24*time.Hour)))
+	require.True(t, c.TimeOf(time.Time{}).Before(c.readAt))
 }
 
 // Without a boot ID, times count from the start of the process.
 func TestClockWithoutABootIDCountsFromTheStart(t *testing.T) {
 	c := newClock(func() (string, time.Duration, error) { return "", -1, errors.ErrUnsupported })
-	require.Equal(t, time.Unix(7, 0).UTC(), c.Since(c.at.Add(7*time.Second)))
+	require.Equal(t, time.Unix(7, 0).UTC(), c.SinceBoot(c.readAt.Add(7*time.Second)))
 }
 
 // Two agents on this machine have the same boot ID, and the same time since the boot.
@@ -55,11 +55,11 @@ func TestAgentsOfOneBootHaveTheSameClock(t *testing.T) {
 		t.Skip("this system cannot tell one boot from another")
 	}
 	require.NoError(t, first.bootErr)
-	require.Len(t, first.id, 36)
+	require.Len(t, first.bootID, 36)
 	second := newClock(nil)
-	require.Equal(t, first.id, second.id)
-	require.Positive(t, first.since)
-	require.GreaterOrEqual(t, second.since, first.since)
+	require.Equal(t, first.bootID, second.bootID)
+	require.Positive(t, first.bootAge)
+	require.GreaterOrEqual(t, second.bootAge, first.bootAge)
 	now := time.Now()
-	require.InDelta(t, 0, second.Since(now).Sub(first.Since(now)), float64(time.Second))
+	require.InDelta(t, 0, second.SinceBoot(now).Sub(first.SinceBoot(now)), float64(time.Second))
 }

@@ -9,9 +9,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// systemBoot returns the ID of this boot and CLOCK_MONOTONIC, which steps of the wall clock and
-// restarts of the agent do not change.
-func systemBoot() (id string, since time.Duration, err error) {
+// systemBoot returns the ID of this boot and the time since it began, by CLOCK_MONOTONIC: steps of the wall clock and
+// restarts of the agent do not change it.
+func systemBoot() (id string, age time.Duration, err error) {
 	data, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
 	if err != nil {
 		return "", 0, fmt.Errorf("failed to read the boot id: %w", err)

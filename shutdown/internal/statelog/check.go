@@ -41,8 +41,8 @@ func checkOptional(name string, t, from, until time.Time) error {
 	return checkTime(name, t, from, until)
 }
 
-// checkShutdown returns why a shutdown is damaged; nil: it is not. Nothing in it may have happened later than now, the
-// present; for the log of another boot, whose times cannot be compared, now is maxTime.
+// checkShutdown returns why a shutdown is damaged; nil: it is not. Nothing in it may have happened later than now. For the
+// log of another boot, whose times cannot be compared with the present, now is maxTime.
 func checkShutdown(s *node.Shutdown, now time.Time) error {
 	switch {
 	case s.Number < 1 || s.Number > math.MaxInt32:
@@ -67,12 +67,12 @@ func checkShutdown(s *node.Shutdown, now time.Time) error {
 	}
 	if t := s.Timetable; t != nil {
 		errs = append(errs, t.Check())
-		if n := len(t.Budget.Buckets); n > 0 {
-			if s.Done > n {
-				errs = append(errs, fmt.Errorf("done is %d of %d buckets", s.Done, n))
+		if count := len(t.Budget.Buckets); count > 0 {
+			if s.Done > count {
+				errs = append(errs, fmt.Errorf("done is %d of %d buckets", s.Done, count))
 			}
-			if end := t.Budget.Buckets[n-1].End; end-waitSlack > t.Budget.WaitEnd {
-				errs = append(errs, fmt.Errorf("budget.waitEndNanoseconds %d is before the last bucket's endNanoseconds %d", t.Budget.WaitEnd, end))
+			if lastEnd := t.Budget.Buckets[count-1].End; lastEnd-waitSlack > t.Budget.WaitEnd {
+				errs = append(errs, fmt.Errorf("budget.waitEndNanoseconds %d is before the last bucket's endNanoseconds %d", t.Budget.WaitEnd, lastEnd))
 			}
 		}
 		errs = append(errs, checkTime("received of the timetable", t.Received, bootTime(), now))
@@ -82,6 +82,7 @@ func checkShutdown(s *node.Shutdown, now time.Time) error {
 
 // checkPod returns why a pod is damaged; nil: it is not. now is as in checkShutdown.
 func checkPod(p *node.Pod, now time.Time) error {
+	isSignalled := !p.Signalled.IsZero()
 	switch {
 	case p.Object == nil:
 		return errors.New("it has no object")
@@ -89,11 +90,11 @@ func checkPod(p *node.Pod, now time.Time) error {
 		return fmt.Errorf("its object is that of pod %s with the key %q", podkey.Name(p.Object), podkey.Of(p.Object))
 	case p.Granted < 0:
 		return fmt.Errorf("grantedSeconds %d must not be negative", p.Granted)
-	case !p.Signalled.IsZero() && !p.Policy.IsKnown():
+	case isSignalled && !p.Policy.IsKnown():
 		return fmt.Errorf("policy %q is not known", p.Policy)
 	case p.Shutdown < 0 || p.Shutdown > math.MaxInt32:
 		return fmt.Errorf("shutdown %d is not from 0 to %d", p.Shutdown, math.MaxInt32)
-	case p.Signalled.IsZero() != p.Deadline.IsZero() || p.Signalled.IsZero() != (p.Policy == ""):
+	case isSignalled == p.Deadline.IsZero() || isSignalled == (p.Policy == ""):
 		return errors.New("signalled, deadline and policy must be all set or all unset")
 	}
 	for _, number := range p.Joined {

@@ -138,7 +138,7 @@ func TestAllFieldsAreStored(t *testing.T) {
 		require.NotContains(t, string(text), "not stored")
 		found := parse(text, bootOfLog, now())
 		require.Empty(t, found.Errs)
-		want, object := wholePod(t), wholeObject()
+		want, object := wholePod(t), wholeObject() // and without what is not stored:
 		object.Labels, object.ManagedFields, object.Spec.NodeName = nil, nil, ""
 		delete(object.Annotations, "a")
 		object.Spec.Containers[0].Lifecycle.PostStart = nil

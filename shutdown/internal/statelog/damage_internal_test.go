@@ -107,8 +107,10 @@ func TestADamagedLogGrantsNoTime(t *testing.T) {
 		}
 		return c
 	}
+	// The undamaged log has all pods, and the next agent kills those that have not ended, as planned.
 	require.Len(t, check(log).Entries.Pods, 3)
 	require.Equal(t, map[string]time.Time{"web": planned["web"], "etcd": planned["etcd"]}, resumedGraceEnds(check(log)))
+	// Cut the log at each byte, and flip each bit.
 	step := 1
 	if need.Less(t, "seven of eight bytes of a state log, and seven of eight bits of the others") {
 		step = 8

@@ -133,7 +133,7 @@ func TestACrashAtAnyStepKeepsTheLastWrite(t *testing.T) {
 }
 
 // Begin writes a new log, which replaces the old one. The new log is synced before that only if the old one has a final
-// status that may be pending, which is that of a signalled pod without Told: a power cut must not lose it.
+// status that may be pending, which is that of a signalled pod without StatusAccepted: a power cut must not lose it.
 func TestOnlyPendingStatusesAreSyncedBeforeAReplacement(t *testing.T) {
 	var d disk
 	l := newLocked(t, on(t.TempDir(), &d))
@@ -148,9 +148,9 @@ func TestOnlyPendingStatusesAreSyncedBeforeAReplacement(t *testing.T) {
 	requireSteps("write", l.Append(entriesOfPods(signalled("a"))))
 	requireSteps("sync", l.Sync())
 	requireSteps("write sync rename", l.Begin(entries(shutdown(2), ended("a")))) // the status of a is pending
-	told := ended("a")
-	told.Told = true
-	requireSteps("write", l.Append(entriesOfPods(told)))
+	accepted := ended("a")
+	accepted.StatusAccepted = true
+	requireSteps("write", l.Append(entriesOfPods(accepted)))
 	requireSteps("write rename", l.Begin(entries(shutdown(3))))
 	requireSteps("write", l.Append(entriesOfPods(ended("b"))))
 	requireSteps("write sync rename", l.Begin(entries(shutdown(4)))) // the status of b is pending
@@ -309,7 +309,7 @@ func TestAHangingDiskBlocksNoCaller(t *testing.T) {
 					require.NoError(t, err)
 				}
 				begun := time.Now()
-				began, synced := l.Begin(entries(shutdown(1))), l.Sync()
+				replaced, synced := l.Begin(entries(shutdown(1))), l.Sync()
 				l.SaveTimes(statelog.Times{})
 				appended := l.Append(entriesOfPods(pod("b")))
 				require.Zero(t, time.Since(begun))
@@ -320,7 +320,7 @@ func TestAHangingDiskBlocksNoCaller(t *testing.T) {
 					require.ErrorContains(t, err, strings.ReplaceAll(name, "DIR", dir))
 				}
 				dropped := map[string][]*call.Future[struct{}]{ // Begin itself hangs in write and in rename
-					"read": {began, synced, appended}, "write": {synced, appended}, "rename": {synced, appended},
+					"read": {replaced, synced, appended}, "write": {synced, appended}, "rename": {synced, appended},
 				}[hanging]
 				for _, written := range dropped {
 					require.ErrorIs(t, await(t, written), call.ErrTimeSpent)

@@ -63,9 +63,9 @@ func (all *newestEntries) put(p *node.Pod) {
 	all.Pods = append(all.Pods, p)
 }
 
-// update replaces the entries of these entities and returns their lines. It keeps the entities, so they must not change any
-// more. A pod that occurs twice has one line, with its last state. The error names the entities that cannot be encoded;
-// their entries stay as they were.
+// update replaces the entries of these entities and returns their lines, which the caller writes to the log. It keeps the
+// entities, so they must not change any more. A pod that occurs twice has one line, with its last state. The error names the
+// entities that cannot be encoded; their entries stay as they were.
 func (all *newestEntries) update(entries node.Entries) (lines []byte, err error) {
 	var text bytes.Buffer
 	text.Grow(usualPodBytes * len(entries.Pods))
@@ -84,7 +84,7 @@ func (all *newestEntries) update(entries node.Entries) (lines []byte, err error)
 	}
 	for _, p := range entries.Pods {
 		newest, isUnwritten := unwritten[p.Key]
-		if !isUnwritten {
+		if !isUnwritten { // an earlier occurrence of the pod has written its last state
 			continue
 		}
 		delete(unwritten, p.Key)
@@ -104,9 +104,12 @@ func (all *newestEntries) update(entries node.Entries) (lines []byte, err error)
 // isEmpty reports whether there are no entries.
 func (all *newestEntries) isEmpty() bool { return all.Shutdown == nil && len(all.Pods) == 0 }
 
-// hasPending reports whether the final status of a pod may be pending, which a power cut must not lose.
-func (all *newestEntries) hasPending() bool {
-	return slices.ContainsFunc(all.Pods, func(p *node.Pod) bool { return !p.Signalled.IsZero() && !p.Told })
+// hasPendingStatus reports whether the final status of a pod may be pending, which a power cut must not lose.
+func (all *newestEntries) hasPendingStatus() bool {
+	return slices.ContainsFunc(all.Pods, func(p *node.Pod) bool {
+		isSignalled := !p.Signalled.IsZero()
+		return isSignalled && !p.StatusAccepted
+	})
 }
 
 // text returns the text of a log with these entries.
@@ -155,7 +158,7 @@ func objectOf(pod *v1.Pod) *v1.Pod {
 	}
 	// Keep only the annotations that say whether the pod is a static one, and from which manifest.
 	for _, name := range []string{staticpod.SourceAnnotation, staticpod.HashAnnotation, v1.MirrorPodAnnotationKey} {
-		if value, is := pod.Annotations[name]; is {
+		if value, isSet := pod.Annotations[name]; isSet {
 			metav1.SetMetaDataAnnotation(&stored.ObjectMeta, name, value)
 		}
 	}

@@ -23,8 +23,9 @@ const (
 	tempPrefix = ".tmp-graceful_node_shutdown_"
 	// lockPause is the pause between two attempts to lock.
 	lockPause = 50 * time.Millisecond
-	// minWait is how long Lock still waits after the end of its ctx, and how long Close waits at least. A call that
-	// does not hang thus ends with its own result, and only one that hangs is reported as hanging.
+	// minWait is how long Lock still waits after the end of its ctx, and how long Close waits at least. If the disk does not
+	// hang, its operations end in this time, so that Lock and Close return their errors. Only a disk that hangs is reported
+	// as hanging.
 	minWait = time.Second
 )
 
@@ -79,18 +80,17 @@ func (l *Log) settleLock(unlock func() error) (isLocked bool) {
 	return l.unlock != nil
 }
 
-// giveUpLock records that the folder will not be locked, unless it is locked already.
+// giveUpLock records that the folder will not be locked, unless it is locked already (isLocked).
 func (l *Log) giveUpLock() (isLocked bool) { return l.settleLock(nil) }
 
-// lock locks the folder and removes temporary files that interrupted writes have left. The warning is that of
-// removeLeftovers.
+// lock locks the folder and cleans it. The warning is that of checkAndCleanFolder.
 func (l *Log) lock(ctx context.Context) (warning, err error) {
 	path := l.path(lockFile)
-	if err := l.before("lock", path); err != nil {
+	if err := l.injectedFault("lock", path); err != nil {
 		return nil, err
 	}
 	lock, err := openFile(path, os.O_RDWR|os.O_CREATE)
-	if errors.Is(err, syscall.EROFS) { // a file that exists can be locked even if it is open for reading only
+	if isReadOnlyDisk := errors.Is(err, syscall.EROFS); isReadOnlyDisk { // an existing file can be locked nevertheless
 		if readable, readErr := openFile(path, os.O_RDONLY); readErr == nil {
 			lock, err = readable, nil
 		}
@@ -99,7 +99,7 @@ func (l *Log) lock(ctx context.Context) (warning, err error) {
 		return nil, err
 	}
 	if err = l.waitForLock(ctx, lock); err == nil {
-		warning = l.removeLeftovers()
+		warning = l.checkAndCleanFolder()
 		if isLocked := l.settleLock(sync.OnceValue(lock.Close)); isLocked {
 			return warning, nil
 		}
@@ -132,25 +132,39 @@ func (l *Log) waitForLock(ctx context.Context, lock *os.File) error {
 	return err
 }
 
-// removeLeftovers removes temporary files that interrupted writes have left. It also checks that others cannot write to
-// the folder, except for a sticky folder, such as /tmp: others cannot replace the files in it. The error is only a
-// warning: the folder is used anyway.
-func (l *Log) removeLeftovers() error {
-	info, err := os.Stat(l.opts.Dir)
-	if err == nil && info.Mode()&fs.ModeSticky == 0 {
-		if err = checkMode(info); err != nil {
-			err = fmt.Errorf("%w; they could replace its files, but the folder is used", err)
-		}
+// checkAndCleanFolder checks who may write to the folder, and removes temporary files that interrupted writes have left. The
+// error is only a warning: the folder is used anyway.
+func (l *Log) checkAndCleanFolder() error {
+	if err := errors.Join(l.checkFolder(), l.removeLeftovers()); err != nil {
+		return fmt.Errorf("folder %s: %w", l.opts.Dir, err)
 	}
-	entries, listErr := os.ReadDir(l.opts.Dir)
-	errs := []error{err, listErr}
+	return nil
+}
+
+// checkFolder returns an error if others may write to the folder. In a sticky folder, such as /tmp, they may, because they
+// cannot replace the files of this user.
+func (l *Log) checkFolder() error {
+	info, err := os.Stat(l.opts.Dir)
+	if err != nil {
+		return err
+	}
+	if isSticky := info.Mode()&fs.ModeSticky != 0; isSticky {
+		return nil
+	}
+	if err := checkMode(info); err != nil {
+		return fmt.Errorf("%w; they could replace its files, but the folder is used", err)
+	}
+	return nil
+}
+
+// removeLeftovers removes temporary files that interrupted writes have left in the folder.
+func (l *Log) removeLeftovers() error {
+	entries, err := os.ReadDir(l.opts.Dir)
+	errs := []error{err}
 	for _, entry := range entries {
 		if strings.HasPrefix(entry.Name(), tempPrefix) && !entry.IsDir() {
 			errs = append(errs, os.Remove(filepath.Join(l.opts.Dir, entry.Name())))
 		}
 	}
-	if err := errors.Join(errs...); err != nil {
-		return fmt.Errorf("folder %s: %w", l.opts.Dir, err)
-	}
-	return nil
+	return errors.Join(errs...)
 }

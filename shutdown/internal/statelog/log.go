@@ -72,7 +72,7 @@ func New(o Options) *Log {
 	l.times = queue{name: "the writing of " + l.path(timesFile), calls: &l.calls}
 	var complete func(Contents, error)
 	l.contents, complete = call.NewFuture[Contents]()
-	// The first task reads the log. It runs once the folder is locked, before any write.
+	// The first task reads the log for [Log.Read]. It runs once the folder is locked, before any write.
 	l.writes.add(task{refuse: func(error) { complete(Contents{}, nil) }, run: func() {
 		found := l.load()
 		_, _ = l.newest.update(found.Entries) // no error: what was decoded can be encoded
@@ -94,8 +94,8 @@ func New(o Options) *Log {
 // path returns the path of a file of the state folder.
 func (l *Log) path(name string) string { return filepath.Join(l.opts.Dir, name) }
 
-// before calls Options.Before, so that a test can make the operation fail.
-func (l *Log) before(step, path string) error {
+// injectedFault calls Options.Before, so that a test can make the operation fail.
+func (l *Log) injectedFault(step, path string) error {
 	if l.opts.Before == nil {
 		return nil
 	}
@@ -115,17 +115,17 @@ func (l *Log) Append(entries node.Entries) *call.Future[struct{}] {
 	if waitingBatch := l.writes.appendToLast(copied); waitingBatch != nil {
 		return waitingBatch.written
 	}
-	return l.add(&batch{entries: copied})
+	return l.addBatch(&batch{entries: copied})
 }
 
 // Begin replaces the log by one with only these entries. The old log stays until the new one is
 // written. It may have entries that are still needed: call Read first.
 func (l *Log) Begin(entries node.Entries) *call.Future[struct{}] {
-	return l.add(&batch{entries: entries.Clone(), replacesAll: true})
+	return l.addBatch(&batch{entries: entries.Clone(), replacesAll: true})
 }
 
-// add queues the write of a batch. It sets, and returns, the future that completes with the error of the write.
-func (l *Log) add(added *batch) *call.Future[struct{}] {
+// addBatch queues the write of a batch. It sets, and returns, the future that completes with the error of the write.
+func (l *Log) addBatch(added *batch) *call.Future[struct{}] {
 	future, complete := newFuture()
 	added.written = future
 	l.writes.add(task{batch: added, refuse: complete, run: func() {
@@ -141,21 +141,21 @@ func (l *Log) add(added *batch) *call.Future[struct{}] {
 		}
 		err = errors.Join(err, l.write(lines))
 		complete(err)
-		l.wrote(err)
+		l.afterWrite(err)
 	}})
 	return future
 }
 
-// wrote is called after each write. If the write has failed, wrote has it repeated after rewritePause, until a write succeeds
-// or the log is closed.
-func (l *Log) wrote(err error) {
-	if l.isStale && !l.isRetrying {
+// afterWrite is called after each write, with its error. If the write has failed, afterWrite has it repeated after
+// rewritePause, until a write succeeds or the log is closed.
+func (l *Log) afterWrite(err error) {
+	if hasFailed := l.isStale; hasFailed && !l.isRetrying {
 		l.isRetrying = true
 		time.AfterFunc(rewritePause, func() {
 			l.writes.add(task{refuse: func(error) {}, run: func() {
 				l.isRetrying = false
 				if l.isStale {
-					l.wrote(l.replace())
+					l.afterWrite(l.replace())
 				}
 			}})
 		})
@@ -171,7 +171,7 @@ func (l *Log) write(lines []byte) error {
 	if l.isStale {
 		return l.replace()
 	}
-	err := l.before("write", l.path(logFile))
+	err := l.injectedFault("write", l.path(logFile))
 	if err == nil {
 		_, err = l.file.Write(lines)
 	}
@@ -186,7 +186,7 @@ func (l *Log) write(lines []byte) error {
 // synced before it takes the old one's place: a power cut must not lose the status. Otherwise it is not synced, because
 // a sync may take long.
 func (l *Log) markStale() {
-	l.isStale, l.mustSync = true, l.mustSync || l.newest.hasPending()
+	l.isStale, l.mustSync = true, l.mustSync || l.newest.hasPendingStatus()
 }
 
 // storeError returns the error of a write. It names the log, not the temporary file, whose name is different in
@@ -208,36 +208,37 @@ func (l *Log) replace() error {
 	path := l.path(logFile)
 	file, err := os.CreateTemp(l.opts.Dir, tempPrefix+"*") // readable only for this user: preStop hooks may have secrets
 	if err == nil {
-		if err = l.fill(file, path); err != nil {
+		if err = l.writeAndRename(file, path); err != nil {
 			err = errors.Join(err, file.Close(), os.Remove(file.Name()))
 		}
 	}
 	if err != nil {
 		return l.storeError(err)
 	}
-	if old := l.file; old != nil {
-		l.syncs.add(task{run: func() { _ = old.Close() }}) // after the syncs of the old file
+	if old := l.file; old != nil { // close it after its syncs, which are queued already
+		l.syncs.add(task{run: func() { _ = old.Close() }})
 	}
 	l.file, l.isStale, l.mustSync = file, false, false
 	return nil
 }
 
-// fill writes the newest entries to file and renames it to path.
-func (l *Log) fill(file *os.File, path string) error {
-	text, err := l.newest.text(l.id)
+// writeAndRename writes the newest entries to file, a temporary one, and renames it to path. If mustSync is set, it syncs
+// the file before.
+func (l *Log) writeAndRename(file *os.File, path string) error {
+	text, err := l.newest.text(l.bootID)
 	if err == nil {
-		err = l.before("write", file.Name())
+		err = l.injectedFault("write", file.Name())
 	}
 	if err == nil {
 		_, err = file.Write(text)
 	}
 	if err == nil && l.mustSync {
-		if err = l.before("sync", file.Name()); err == nil {
+		if err = l.injectedFault("sync", file.Name()); err == nil {
 			err = file.Sync()
 		}
 	}
 	if err == nil {
-		err = l.before("rename", path)
+		err = l.injectedFault("rename", path)
 	}
 	if err == nil {
 		err = os.Rename(file.Name(), path)
@@ -276,7 +277,7 @@ func (l *Log) beginSync(complete func(error)) {
 
 // sync syncs the log and its folder, in which a rename may have changed the log's entry.
 func (l *Log) sync(file *os.File) error {
-	err := l.before("sync", l.path(logFile))
+	err := l.injectedFault("sync", l.path(logFile))
 	if err == nil {
 		err = file.Sync()
 	}
@@ -293,10 +294,10 @@ func (l *Log) sync(file *os.File) error {
 // future completes when the file is on the disk. It completes at once if nothing is stored (no Options.Times, no folder,
 // no lock).
 func (l *Log) SaveTimes(t Times) *call.Future[struct{}] {
-	return l.times.do(func() error {
+	return l.times.addFunc(func() error {
 		text, err := json.Marshal(t)
 		if err == nil {
-			err = l.before("times", l.path(timesFile))
+			err = l.injectedFault("times", l.path(timesFile))
 		}
 		if err == nil {
 			err = atomicfile.Write(l.path(timesFile), text)
@@ -313,14 +314,14 @@ func (l *Log) SaveTimes(t Times) *call.Future[struct{}] {
 // which calls hang. While a call hangs, the folder stays locked: a late write could otherwise replace the file of the
 // next agent.
 func (l *Log) Close(until time.Time) error {
-	isLocked := l.giveUpLock()
+	isLocked := l.giveUpLock() // if the folder is not locked by now, nothing is stored
 	var err error
 	l.beginSync(func(syncErr error) { err = syncErr })
 	l.writes.close(errClosed)
 	l.times.close(errClosed)
-	if isLocked {
+	if isLocked { // unlock the folder after all writes and syncs, however long they take
 		l.otherCalls.Go(func() string { return "the unlocking of " + l.opts.Dir }, func() {
-			l.calls.Wait(nil) // nil: without a limit
+			l.calls.Wait(nil)
 			if l.file != nil {
 				_ = l.file.Close()
 			}

@@ -156,8 +156,8 @@ func TestNothingIsStoredWithoutABootID(t *testing.T) {
 	require.Equal(t, statelog.Contents{Times: times}, contents(t, statelog.New(o)))
 }
 
-// Without a folder no file is read or written, and every call succeeds, even after Close. Times are still converted to times since the
-// boot, which was an hour ago (boot).
+// Without a folder no file is read or written, and every call succeeds, even after Close. Times are still converted to
+// times since the boot, which was an hour ago (boot).
 func TestNothingIsStoredWithoutAFolder(t *testing.T) {
 	o := options("")
 	o.Before = func(step, path string) error { t.Errorf("%s of %s", step, path); return nil } // called before each disk operation
@@ -166,7 +166,7 @@ func TestNothingIsStoredWithoutAFolder(t *testing.T) {
 		require.NoError(t, await(t, future))
 	}
 	require.Equal(t, statelog.Contents{}, contents(t, l))
-	sinceBoot := l.Since(time.Now())
+	sinceBoot := l.SinceBoot(time.Now())
 	require.False(t, sinceBoot.Before(at(time.Hour)), "the boot was an hour ago")
 	closeLog(t, l)
 	require.NoError(t, await(t, l.Append(entriesOfPods(pod("a")))))
@@ -267,7 +267,7 @@ func TestAppendCopiesItsEntries(t *testing.T) {
 	s, p := shutdown(1), ended("a")
 	s.Errors, p.Joined = []string{"failed"}, []int{2}
 	written := l.Append(entries(s, p))
-	s.Errors[0], s.Announced[0].Origin, s.Done, p.Joined[0], p.Told = "", "", 1, 0, true // the caller changes what it has passed
+	s.Errors[0], s.Announced[0].Origin, s.Done, p.Joined[0], p.StatusAccepted = "", "", 1, 0, true // the caller changes what it has passed
 	_, err := l.Lock(t.Context())
 	require.NoError(t, err)
 	require.NoError(t, await(t, written))

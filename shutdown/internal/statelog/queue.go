@@ -16,8 +16,8 @@ type queue struct {
 	waiting   []task
 	isOpen    bool  // tasks may run; otherwise they wait for open
 	isRunning bool  // the goroutine runs
-	isClosed  bool  // new tasks are refused
-	refusal   error // with which error new tasks are refused; may be nil
+	isClosed  bool  // new tasks are refused, with refusal
+	refusal   error // may be nil
 }
 
 // task is either run or refused, once.
@@ -41,8 +41,8 @@ func newFuture() (future *call.Future[struct{}], complete func(error)) {
 	return future, func(err error) { done(struct{}{}, err) }
 }
 
-// do queues f and returns a future of its error.
-func (q *queue) do(f func() error) *call.Future[struct{}] {
+// addFunc queues f and returns a future of its error.
+func (q *queue) addFunc(f func() error) *call.Future[struct{}] {
 	future, complete := newFuture()
 	q.add(task{run: func() { complete(f()) }, refuse: complete})
 	return future

@@ -34,7 +34,7 @@ type Times struct {
 
 // Read returns what was in the files when [Log.Lock] locked the folder, before this agent wrote anything. If the folder
 // was not locked yet, Read returns what is in the files now. It waits for the disk at most until ctx ends, which is the
-// only error. After it do not write the log: the log may have entries that are still needed.
+// only error. After an error do not write the log: it may have entries that are still needed.
 func (l *Log) Read(ctx context.Context) (Contents, error) {
 	if l.opts.Dir == "" {
 		return Contents{}, nil
@@ -58,7 +58,7 @@ func (l *Log) Read(ctx context.Context) (Contents, error) {
 // error is not nil, Contents has the usable part of the log.
 func ReadFile(dir string) (Contents, error) {
 	l := New(Options{Dir: dir})
-	l.id, l.bootErr = "", nil // so that the log of any boot is read, even if this boot's ID is not known
+	l.bootID, l.bootErr = "", nil // so that load reads the log of any boot, even if this boot's ID is not known
 	c := l.load()
 	return c, errors.Join(c.Errs...)
 }
@@ -73,7 +73,7 @@ func (l *Log) load() (c Contents) {
 	path := l.path(logFile)
 	text, err := l.read(path)
 	if err == nil && l.bootErr == nil {
-		c = parse(text, l.id, l.Since(time.Now()))
+		c = parse(text, l.bootID, l.SinceBoot(time.Now()))
 		for i, err := range c.Errs {
 			c.Errs[i] = notUsable(path, err)
 		}
@@ -90,9 +90,8 @@ func (l *Log) load() (c Contents) {
 	return c
 }
 
-// parse returns the contents of a log. It leaves out damaged entries, and names them in c.Errs. An incomplete last
-// line is no error: the agent died while it wrote. bootID is the ID of this boot, and now is the current time, counted
-// from the boot.
+// parse returns the contents of a log. It leaves out damaged entries, and names them in c.Errs. bootID is the ID of this
+// boot, and now is the current time, counted from the boot.
 func parse(text []byte, bootID string, now time.Time) (c Contents) {
 	first, text, _ := bytes.Cut(text, []byte("\n"))
 	var h header
@@ -107,18 +106,8 @@ func parse(text []byte, bootID string, now time.Time) (c Contents) {
 		now = maxTime() // the times of another boot cannot be compared with now
 	}
 	var read newestEntries
-	for number := 2; len(text) > 0; number++ {
-		next, rest, isWhole := bytes.Cut(text, []byte("\n"))
-		if !isWhole {
-			break
-		}
-		if err := read.addLine(next); err != nil {
-			if len(rest) > 0 {
-				c.Errs = append(c.Errs, fmt.Errorf("line %d and all that follow are ignored: %w", number, err))
-			}
-			break
-		}
-		text = rest
+	if err := read.addLines(text); err != nil {
+		c.Errs = append(c.Errs, err)
 	}
 	if s := read.Shutdown; s != nil {
 		if err := checkShutdown(s, now); err != nil {
@@ -137,8 +126,27 @@ func parse(text []byte, bootID string, now time.Time) (c Contents) {
 	return c
 }
 
+// addLines decodes the lines of a log from the second one on. It stops at a damaged line, and the error names that line. A
+// damaged or incomplete last line is no error: the agent died while it wrote.
+func (all *newestEntries) addLines(text []byte) error {
+	for number := 2; len(text) > 0; number++ {
+		next, rest, isWhole := bytes.Cut(text, []byte("\n"))
+		if !isWhole {
+			return nil
+		}
+		if err := all.addLine(next); err != nil {
+			if isLast := len(rest) == 0; isLast {
+				return nil
+			}
+			return fmt.Errorf("line %d and all that follow are ignored: %w", number, err)
+		}
+		text = rest
+	}
+	return nil
+}
+
 // addLine decodes a line, and replaces what earlier lines say about its shutdown or pod. A pod keeps the Object of its
-// previous line if the new line has none.
+// previous line if the new line has none: Append writes an Object only if it has changed.
 func (all *newestEntries) addLine(text []byte) error {
 	var l line
 	if err := json.Unmarshal(text, &l); err != nil {
@@ -162,7 +170,7 @@ func (all *newestEntries) addLine(text []byte) error {
 // read returns the content of a file that only this user or root can have written. If it does not exist, the
 // error wraps [fs.ErrNotExist].
 func (l *Log) read(path string) (text []byte, err error) {
-	if err := l.before("read", path); err != nil {
+	if err := l.injectedFault("read", path); err != nil {
 		return nil, err
 	}
 	f, err := openFile(path, os.O_RDONLY)

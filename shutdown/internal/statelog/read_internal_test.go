@@ -110,8 +110,8 @@ func drainWith(found Contents) {
 					if e.Call%2 == 0 { // every other kill returns
 						step(node.Killed{Call: e.Call, Key: e.Pod.Key, Outcome: "Graceful"})
 					}
-				case node.Tell:
-					step(node.Told{Call: e.Call, Key: e.Pod.Key})
+				case node.SendMessage:
+					step(node.MessageAnswered{Call: e.Call, Key: e.Pod.Key})
 				case node.List:
 					step(node.Listed{Call: e.Call})
 				case node.Publish:

@@ -108,7 +108,7 @@ func shutdown(number int) *node.Shutdown {
 func pod(name string) *node.Pod {
 	grace := int64(20)
 	return &node.Pod{
-		Key: types.UID("uid-" + name), Namespace: "test", Name: name, Meant: true,
+		Key: types.UID("uid-" + name), Namespace: "test", Name: name, KillPlanned: true,
 		Object: &v1.Pod{
 			ObjectMeta: metav1.ObjectMeta{Namespace: "test", Name: name, UID: types.UID("uid-" + name)},
 			Spec:       v1.PodSpec{TerminationGracePeriodSeconds: &grace, Containers: []v1.Container{{Name: "main"}}},

@@ -36,7 +36,7 @@ func TestAResumedTimetableIsEqual(t *testing.T) {
 		tt := timetable.New(request)
 		resumed := resume(t, tt, request.Options)
 		require.Equal(t, endTimes(tt), endTimes(resumed), "seed %d", seed)
-		require.Equal(t, []time.Time{tt.HoldEnd(), tt.PublishEnd(), tt.Unlock()}, []time.Time{resumed.HoldEnd(), resumed.PublishEnd(), resumed.Unlock()})
+		require.Equal(t, []time.Time{tt.HoldEnd(), tt.PublishEnd(), tt.ReleaseBy()}, []time.Time{resumed.HoldEnd(), resumed.PublishEnd(), resumed.ReleaseBy()})
 		now := randomTime(r, request.Received)
 		for i := range tt.Schedule() {
 			require.Equal(t, tt.Window(i, now), resumed.Window(i, now), "seed %d", seed)

@@ -78,7 +78,8 @@ func New(r Request) *Table {
 	return t
 }
 
-// WithOptions returns a table that was read from the state log, with the options of this agent. Its deadlines stay.
+// WithOptions returns a copy of a table that was read from the state log, with the options of this agent, which the log does
+// not have. The deadlines stay.
 func (t *Table) WithOptions(opts plan.Options) *Table {
 	return &Table{Received: t.Received, Budget: t.Budget, opts: opts}
 }
@@ -88,7 +89,7 @@ func (t *Table) WithOptions(opts plan.Options) *Table {
 // deadline has not changed, no part changes.
 func (r Request) shorten(old *Table) plan.Budget {
 	passed := r.Received.Sub(old.Received)
-	remaining := old.Budget
+	remaining := old.Budget // without the parts that are over
 	remaining.Buckets = slices.Clone(remaining.Buckets)
 	if r.Prepared {
 		remaining.Prepare = 0
@@ -131,7 +132,7 @@ func fillGaps(b *plan.Budget, unfitted []plan.BucketBudget, doneBuckets int) {
 		gap := bucket.End - b.Buckets[i-1].End - bucket.Readiness - bucket.Unmount - bucket.Statuses
 		bucket.Pods = min(unfitted[i].Pods, max(bucket.Pods, gap))
 	}
-	// Cut the excess off. Parts that are over are 0 already, so that the first parts with time are those in progress.
+	// Cut the excess off the first parts that have time: the parts before them are over, and are 0 already.
 	parts := make([]*time.Duration, 0, 4*len(b.Buckets)+3)
 	for i := range b.Buckets {
 		bucket := &b.Buckets[i]
@@ -164,8 +165,8 @@ func (t *Table) HoldEnd() time.Time {
 	return t.At(min(t.Budget.Prepare+t.Budget.Hold, t.Budget.WaitEnd))
 }
 
-// PublishEnd returns the deadline for publishing the node's state. The step takes at most Budget().Publish, so it may end
-// earlier.
+// PublishEnd returns the deadline for publishing the node's state. It is the latest one: the step takes at most
+// Budget.Publish, so it must end earlier if it begins earlier.
 func (t *Table) PublishEnd() time.Time {
 	return t.At(min(t.Budget.Prepare+t.Budget.Hold+t.Budget.Publish, t.Budget.WaitEnd))
 }
@@ -173,9 +174,9 @@ func (t *Table) PublishEnd() time.Time {
 // WaitEnd returns the time at which the drain stops waiting for pods, hooks and statuses.
 func (t *Table) WaitEnd() time.Time { return t.At(t.Budget.WaitEnd) }
 
-// Unlock returns the deadline for releasing the inhibitor lock: half-way between WaitEnd and the end,
+// ReleaseBy returns the deadline for releasing the inhibitor lock: half-way between WaitEnd and the end,
 // so that the report can be stored in between.
-func (t *Table) Unlock() time.Time {
+func (t *Table) ReleaseBy() time.Time {
 	return t.At(t.Budget.WaitEnd + (t.Budget.End-t.Budget.WaitEnd)/2)
 }
 
@@ -189,8 +190,8 @@ type Window struct {
 	UnmountsEnd time.Time // the wait for the pods' volumes ends
 	End         time.Time // the bucket ends, including its final statuses
 
-	received time.Time // window counts from this time
-	window   plan.Window
+	received time.Time   // of the Table
+	window   plan.Window // its times count from received
 }
 
 // Window returns the deadlines of bucket i if the bucket begins now. If it begins early, its pods get more time, unless
@@ -203,7 +204,7 @@ func (t *Table) Window(i int, now time.Time) Window {
 	}
 }
 
-// Seconds returns the grace period, in seconds, of a pod of this bucket whose kill begins at killAt.
+// Seconds returns the grace period of a pod of this bucket, in seconds, if its kill begins at killAt.
 func (w Window) Seconds(pod *v1.Pod, killAt time.Time) int64 {
 	return w.window.Seconds(pod, killAt.Sub(w.received))
 }

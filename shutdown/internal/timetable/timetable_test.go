@@ -79,27 +79,27 @@ func TestWaitsEndBeforeTheHost(t *testing.T) {
 	every.Steps.Prepare, every.Steps.Hold = true, true
 	limited := plan.Options{Steps: allSteps(), Limit: 20 * second} // by the operator of the node
 	for name, c := range map[string]struct {
-		limit           time.Duration // what the host grants; 0: no host waits
-		opts            plan.Options
-		set             func(*timetable.Request) // nil: no step is over, and it is not known which buckets have pods
-		waitEnd, unlock time.Duration            // after the event
+		limit              time.Duration // what the host grants; 0: no host waits
+		opts               plan.Options
+		set                func(*timetable.Request) // nil: no step is over, and it is not known which buckets have pods
+		waitEnd, releaseBy time.Duration            // after the event
 	}{
-		"no host waits":                  {opts: most, waitEnd: 42 * second, unlock: 42250 * ms},
-		"half an hour":                   {limit: 30 * time.Minute, opts: most, waitEnd: 42 * second, unlock: 42250 * ms},
-		"the requested delay":            {limit: 42500 * ms, opts: most, waitEnd: 42 * second, unlock: 42250 * ms},
-		"the sum of the schedule":        {limit: 30 * second, opts: most, waitEnd: 29900 * ms, unlock: 29950 * ms},
-		"less than the schedule":         {limit: 10 * second, opts: most, waitEnd: 9900 * ms, unlock: 9950 * ms},
+		"no host waits":                  {opts: most, waitEnd: 42 * second, releaseBy: 42250 * ms},
+		"half an hour":                   {limit: 30 * time.Minute, opts: most, waitEnd: 42 * second, releaseBy: 42250 * ms},
+		"the requested delay":            {limit: 42500 * ms, opts: most, waitEnd: 42 * second, releaseBy: 42250 * ms},
+		"the sum of the schedule":        {limit: 30 * second, opts: most, waitEnd: 29900 * ms, releaseBy: 29950 * ms},
+		"less than the schedule":         {limit: 10 * second, opts: most, waitEnd: 9900 * ms, releaseBy: 9950 * ms},
 		"the end has passed":             {limit: -second, opts: most},
-		"an operator's limit":            {opts: limited, waitEnd: 19900 * ms, unlock: 19950 * ms},
-		"an operator's limit is nearer":  {limit: 30 * second, opts: limited, waitEnd: 19900 * ms, unlock: 19950 * ms},
-		"an operator's limit is farther": {limit: 10 * second, opts: limited, waitEnd: 9900 * ms, unlock: 9950 * ms},
+		"an operator's limit":            {opts: limited, waitEnd: 19900 * ms, releaseBy: 19950 * ms},
+		"an operator's limit is nearer":  {limit: 30 * second, opts: limited, waitEnd: 19900 * ms, releaseBy: 19950 * ms},
+		"an operator's limit is farther": {limit: 10 * second, opts: limited, waitEnd: 9900 * ms, releaseBy: 9950 * ms},
 		"an operator leaves nothing":     {limit: 30 * second, opts: plan.Options{Limit: -1}},
-		"no other steps":                 {limit: 30 * time.Minute, opts: plan.Options{}, waitEnd: 32 * second, unlock: 32250 * ms},
-		"every step":                     {opts: every, waitEnd: 54 * second, unlock: 54250 * ms},
-		"Prepare is over":                {opts: every, set: func(r *timetable.Request) { r.Prepared = true }, waitEnd: 52 * second, unlock: 52250 * ms},
-		"Hold is over":                   {opts: every, set: func(r *timetable.Request) { r.Held = true }, waitEnd: 44 * second, unlock: 44250 * ms},
-		"publishing is over":             {opts: every, set: func(r *timetable.Request) { r.Published = true }, waitEnd: 52 * second, unlock: 52250 * ms},
-		"one bucket has pods":            {limit: 10 * second, opts: most, set: func(r *timetable.Request) { r.Occupied = []bool{true, false} }, waitEnd: 9900 * ms, unlock: 9950 * ms},
+		"no other steps":                 {limit: 30 * time.Minute, opts: plan.Options{}, waitEnd: 32 * second, releaseBy: 32250 * ms},
+		"every step":                     {opts: every, waitEnd: 54 * second, releaseBy: 54250 * ms},
+		"Prepare is over":                {opts: every, set: func(r *timetable.Request) { r.Prepared = true }, waitEnd: 52 * second, releaseBy: 52250 * ms},
+		"Hold is over":                   {opts: every, set: func(r *timetable.Request) { r.Held = true }, waitEnd: 44 * second, releaseBy: 44250 * ms},
+		"publishing is over":             {opts: every, set: func(r *timetable.Request) { r.Published = true }, waitEnd: 52 * second, releaseBy: 52250 * ms},
+		"one bucket has pods":            {limit: 10 * second, opts: most, set: func(r *timetable.Request) { r.Occupied = []bool{true, false} }, waitEnd: 9900 * ms, releaseBy: 9950 * ms},
 	} {
 		r := request(c.limit, c.opts)
 		if c.set != nil {
@@ -107,7 +107,7 @@ func TestWaitsEndBeforeTheHost(t *testing.T) {
 		}
 		made := timetable.New(r)
 		require.Equal(t, after(c.waitEnd), made.WaitEnd(), name)
-		require.Equal(t, after(c.unlock), made.Unlock(), name)
+		require.Equal(t, after(c.releaseBy), made.ReleaseBy(), name)
 	}
 }
 
@@ -197,7 +197,7 @@ func checkMoved(t *testing.T, before, made *timetable.Table, atMost time.Duratio
 		if end.After(old) || isTooEarly {
 			t.Fatalf("end %d moves from %v to %v\n%s", i, old, end, about())
 		}
-		if i > 0 && i < len(made.Budget.Buckets) && end.Before(ends[i-1]) {
+		if isLaterBucket := i > 0 && i < len(made.Budget.Buckets); isLaterBucket && end.Before(ends[i-1]) {
 			t.Fatalf("bucket %d ends before the one below\n%s", i, about())
 		}
 	}
@@ -218,8 +218,8 @@ func checkOver(t *testing.T, r timetable.Request, b plan.Budget, about func() st
 
 // endTimes returns the ends of the buckets, then WaitEnd, and then the end of the drain.
 func endTimes(tt *timetable.Table) (ends []time.Time) {
-	for _, of := range tt.Budget.Buckets {
-		ends = append(ends, tt.At(of.End))
+	for _, bucket := range tt.Budget.Buckets {
+		ends = append(ends, tt.At(bucket.End))
 	}
 	return append(ends, tt.WaitEnd(), tt.At(tt.Budget.End))
 }
