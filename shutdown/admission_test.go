@@ -25,33 +25,33 @@ type listingAgent struct {
 	pods []*v1.Pod
 }
 
-// list is the function of ListPodsFunc.
-func (k *listingAgent) list() []*v1.Pod {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	return slices.Clone(k.pods)
+// list returns a copy of the list.
+func (a *listingAgent) list() []*v1.Pod {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return slices.Clone(a.pods)
 }
 
-// add lists a pod.
-func (k *listingAgent) add(pod *v1.Pod) {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	k.pods = append(k.pods, pod)
+// add adds a pod to the list.
+func (a *listingAgent) add(pod *v1.Pod) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.pods = append(a.pods, pod)
 }
 
-// remove takes a pod from the list.
-func (k *listingAgent) remove(pod *v1.Pod) {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	k.pods = slices.DeleteFunc(k.pods, func(other *v1.Pod) bool { return other == pod })
+// remove removes a pod from the list.
+func (a *listingAgent) remove(pod *v1.Pod) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.pods = slices.DeleteFunc(a.pods, func(other *v1.Pod) bool { return other == pod })
 }
 
 // 1,000 admissions race with the announcement of a shutdown. No pod is admitted after the announcement, and every pod that
 // was admitted before it is killed.
 func TestEveryAdmittedPodIsKilled(t *testing.T) {
 	const admissions = 1000
-	seen := map[bool]int{}  // the number of pods, by the result of Admit
-	for round := range 10 { // each round announces the shutdown after another number of admissions
+	results := map[bool]int{} // the number of pods, by the result of Admit
+	for round := range 10 {   // each round announces the shutdown after another number of admissions
 		inBubble(t, nil, func(t *testing.T, n *node) {
 			agent := &listingAgent{}
 			n.opts.Source, n.opts.ListPods = nil, shutdown.ListPodsFunc(agent.list, nil)
@@ -64,12 +64,12 @@ func TestEveryAdmittedPodIsKilled(t *testing.T) {
 				racing.Go(func() {
 					pod := shutdowntest.Pod(fmt.Sprintf("pod-%d", i), 0, 30)
 					<-start
-					after := announced.Load()
+					isAnnounced := announced.Load()
 					agent.add(pod)
 					if admitted[i] = n.m.Admit(pod).Admit; !admitted[i] {
 						agent.remove(pod)
 					}
-					if after && admitted[i] {
+					if isAnnounced && admitted[i] {
 						t.Errorf("%s was admitted after the announcement", pod.Name)
 					}
 				})
@@ -90,12 +90,13 @@ func TestEveryAdmittedPodIsKilled(t *testing.T) {
 			for _, kill := range n.killer.Kills() {
 				killed[kill.Pod.Name] = true
 			}
-			for i, ok := range admitted {
-				name := fmt.Sprintf("pod-%d", i)
-				require.True(t, !ok || killed[name], "%s was admitted and not killed", name)
-				seen[ok]++
+			for i, wasAdmitted := range admitted {
+				if name := fmt.Sprintf("pod-%d", i); wasAdmitted {
+					require.True(t, killed[name], "%s was admitted and not killed", name)
+				}
+				results[wasAdmitted]++
 			}
 		})
 	}
-	require.Len(t, seen, 2, "some admissions come before the announcement and some after it: %v", seen)
+	require.Len(t, results, 2, "some admissions come before the announcement and some after it: %v", results)
 }

@@ -14,9 +14,9 @@ import (
 // cluster is a StatusFlusher that keeps the pods with their final statuses. While it is unreachable, it fails
 // instead.
 type cluster struct {
-	mu          sync.Mutex
+	mu          sync.Mutex // guards all below
 	unreachable bool
-	final       map[string]*v1.Pod
+	final       map[string]*v1.Pod // by name
 }
 
 // PublishNode succeeds at once.

@@ -45,7 +45,7 @@ type managerCase struct {
 	Desc            string
 	Pods            any // names, or the phases of pods by name
 	Total, Critical int64
-	Delay, After    int64
+	Delay, After    int64 // the host's limit at first, and the one to which it can be raised
 	Overrode        bool
 	Kills           map[string]int64
 	Status          map[string]v1.PodPhase
@@ -247,7 +247,7 @@ func (s statusCommon) check(t *testing.T, status v1.PodStatus, phase v1.PodPhase
 	require.Equal(t, s.Reason, status.Reason)
 	require.Equal(t, s.Message, status.Message)
 	require.True(t, slices.ContainsFunc(status.Conditions, func(c v1.PodCondition) bool {
-		c.LastTransitionTime = s.Condition.LastTransitionTime
+		c.LastTransitionTime = s.Condition.LastTransitionTime // any time will do
 		return c == s.Condition
 	}))
 }

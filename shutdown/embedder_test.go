@@ -183,15 +183,15 @@ func drainWithMisbehaviour(t *testing.T, m misbehaviour) {
 	t.Helper()
 	n := newNode(t, list(shutdowntest.Pod("web", 0, 5), shutdowntest.Pod("etcd", topPriority, 5)))
 	over := make(chan struct{})
-	var begun atomic.Bool
+	var hasBegun atomic.Bool // the drain: earlier calls behave
 	m.set(n, func() {
-		if begun.Load() {
+		if hasBegun.Load() {
 			m.misbehave(over)
 		}
 	})
 	n.run()
 	synctest.Wait()
-	begun.Store(true)
+	hasBegun.Store(true)
 	began := time.Now()
 	const limit = 50 * time.Second // more than all steps need, so that one that hangs is given up first
 	n.host.Announce(source.Event{Deadline: began.Add(limit)})
@@ -207,10 +207,8 @@ func drainWithMisbehaviour(t *testing.T, m misbehaviour) {
 	synctest.Wait()
 	require.NoError(t, n.m.ShutdownStatus(), "the cancellation takes effect")
 
-	n.stop()
-	n.stop = nil
 	stopped := time.Now()
-	err := <-n.ended
+	err := n.stopRun()
 	if m.hangs {
 		require.ErrorContains(t, err, m.call)
 		require.LessOrEqual(t, time.Since(stopped), 10*time.Second)

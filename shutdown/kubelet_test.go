@@ -120,7 +120,8 @@ func compareDrains(t *testing.T, in drainInput) *drainComparison {
 	c.kubelet, c.adapted = model(nil), model(differs)
 	for class := range differs { // a class is necessary if the model without it has another timeline
 		others := maps.Clone(differs)
-		if delete(others, class); !slices.Equal(model(others), c.adapted) {
+		delete(others, class)
+		if isNecessary := !slices.Equal(model(others), c.adapted); isNecessary {
 			c.classes = append(c.classes, class)
 		}
 	}
@@ -258,12 +259,12 @@ func (k *kubeletDrain) newTable(sum time.Duration) (t drainTable) {
 	end := min(requested, k.Limit)
 	var floor, margin time.Duration
 	left := end - sum
-	take := func(most time.Duration) time.Duration {
+	take := func(most time.Duration) time.Duration { // takes at most this of what is left
 		taken := max(min(most, left), 0)
 		left -= taken
 		return taken
 	}
-	if left >= 0 {
+	if coversPods := left >= 0; coversPods {
 		margin = take(100 * time.Millisecond)
 		cut(t.unmounts, take(unmounts))
 		margin += take(400 * time.Millisecond)
@@ -308,7 +309,7 @@ func cut(parts []time.Duration, limit time.Duration) {
 	}
 	for i, part := range parts {
 		if before += part; sum > limit {
-			hi, lo := bits.Mul64(uint64(limit), uint64(before))
+			hi, lo := bits.Mul64(uint64(limit), uint64(before)) // until = limit * before / sum, without an overflow
 			until, _ := bits.Div64(hi, lo, uint64(sum))
 			parts[i], used = time.Duration(until)-used, time.Duration(until)
 		}
@@ -328,6 +329,7 @@ func randomDrain(seed uint64) drainInput {
 	rng := rand.New(rand.NewPCG(seed, 42)) //nolint:gosec // it must be reproducible
 	oneIn := func(n int) bool { return rng.IntN(n) == 0 }
 	upTo := func(limit time.Duration) time.Duration { return time.Duration(rng.Int64N(int64(limit))) }
+	// The configuration: half of the seeds have the two-field form, the others the list form.
 	in := drainInput{InFork: oneIn(2), NoRollOver: oneIn(3), HasVolumes: oneIn(3)}
 	if in.HasVolumes {
 		in.Unmounts = upTo(5 * time.Second)
@@ -348,7 +350,8 @@ func randomDrain(seed uint64) drainInput {
 			in.ByPriority[0].Seconds, sum = 5, 5
 		}
 	}
-	switch rng.IntN(6) { // no limit is less than 100 ms below a whole second, which would count as that second
+	// The host's limit. None is less than 100 ms below a whole second, because it would count as that second.
+	switch rng.IntN(6) {
 	case 0:
 		in.Limit = inSeconds(sum)
 	case 1:
@@ -358,6 +361,7 @@ func randomDrain(seed uint64) drainInput {
 	default:
 		in.Limit = time.Hour
 	}
+	// The pods: their priorities and grace periods, and how they end.
 	for i := range 1 + rng.IntN(6) {
 		p := drainPod{Name: "pod" + strconv.Itoa(i), Takes: upTo(20 * time.Second)}
 		if oneIn(4) {
@@ -428,7 +432,7 @@ func runDrain(t *testing.T, in drainInput) drainTimeline {
 	ended := make(chan error, 1)
 	go func() { ended <- m.Run(ctx) }()
 	<-m.Ready()
-	<-time.After(time.Minute) // from then on an empty list is not read again
+	<-time.After(time.Minute) // a new agent would read an empty list once more
 	w.mu.Lock()
 	w.began = time.Now()
 	w.mu.Unlock()

@@ -42,12 +42,12 @@ func TestAChangedLimitAppliesWithinTenSeconds(t *testing.T) {
 		n.setLimit(15 * time.Second)
 		n.advance(10 * time.Second)
 
-		now := n.m.Inhibitor()
-		require.True(t, now.Held)
-		require.Equal(t, requested, now.Requested)
-		require.Equal(t, 15*time.Second, now.Granted)
+		lowered := n.m.Inhibitor()
+		require.True(t, lowered.Held)
+		require.Equal(t, requested, lowered.Requested)
+		require.Equal(t, 15*time.Second, lowered.Granted)
 		var capped *source.DelayCappedError
-		require.ErrorAs(t, now.Err, &capped)
+		require.ErrorAs(t, lowered.Err, &capped)
 		require.Equal(t, siteFile, capped.SetBy)
 		require.Equal(t, []string{"Warning Shutdown " + capped.Error()}, n.events.all())
 		short := granted(n.m.Plan())

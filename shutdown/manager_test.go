@@ -170,14 +170,12 @@ func TestTheEndOfRunInterruptsADrain(t *testing.T) {
 		n.run()
 		n.announce()
 		n.advance(time.Second)
-		n.stop()
-		n.stop = nil
-		err := <-n.ended
+		err := n.stopRun()
 		require.ErrorIs(t, err, shutdown.ErrInterrupted)
 		require.ErrorContains(t, err, "pod default/web: ")
 		require.ErrorContains(t, err, "pod default/etcd: not killed")
 		require.NotContains(t, err.Error(), "batch", "it has ended")
-		require.Len(t, n.killer.Kills(), 2)
+		require.Len(t, n.killer.Kills(), 2, "batch and web")
 		require.Len(t, reports, 1)
 		require.Zero(t, reports[0].Ended)
 		require.Len(t, reports[0].Pods, 2)

@@ -144,8 +144,8 @@ func TestTriggerRefusesAKindThatItDoesNotKnow(t *testing.T) {
 func TestPodsThatCannotBeToldApartAreAnError(t *testing.T) {
 	web, other := shutdowntest.Pod("web", 0, 5), shutdowntest.Pod("other", 0, 5)
 	web.UID, other.UID = "1", "1"
-	nameless := func() *v1.Pod { return &v1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "no-uid"}} }
-	inBubble(t, list(web, other, web, web.DeepCopy(), nameless(), nameless()), func(t *testing.T, n *node) {
+	withoutUID := func() *v1.Pod { return &v1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "no-uid"}} }
+	inBubble(t, list(web, other, web, web.DeepCopy(), withoutUID(), withoutUID()), func(t *testing.T, n *node) {
 		n.run()
 		report, err := n.m.TerminateAll(t.Context())
 		require.Error(t, err)
@@ -160,7 +160,7 @@ func TestPodsThatCannotBeToldApartAreAnError(t *testing.T) {
 
 // ListPods lists a nil pod and one with neither a UID nor a name. No killer could find such a pod, so that it is not
 // killed, and the error says so.
-func TestAPodThatIsNobodyIsAnError(t *testing.T) {
+func TestAPodWithoutAnIdentityIsAnError(t *testing.T) {
 	inBubble(t, []*v1.Pod{nil, {}, shutdowntest.Pod("web", 0, 5)}, func(t *testing.T, n *node) {
 		n.run()
 		report, err := n.m.TerminateAll(t.Context())
@@ -265,9 +265,10 @@ func TestPodsThatAreListedAfterTheirKillsAreLogged(t *testing.T) {
 	}
 }
 
-// The API server accepts nothing, and refuses the node state, each readiness mark and each final status for a reason of
-// its own. The report has each reason with what it is about, not the newest error of any call. The host grants so little
-// that the node state is published beside the kills, in the first case. No time is left for the status of etcd.
+// The API server refuses the node state or the readiness mark of etcd, and each final status, each for a reason of its own.
+// The report has each reason with what it is about, not the newest error of any call. In the first case the host grants only
+// the 30 s of the pods, so that the node state is published while they are killed. etcd is killed last, and the drain does
+// not wait for its status any more: there is no reason for it.
 func TestTheReportSaysWhyTheAPIServerHasNotAcceptedSomething(t *testing.T) {
 	flush := func(*v1.Pod) error { <-time.After(time.Millisecond); return errors.New("no UID") }
 	const flushError = "failed to flush the final statuses of 2 pods: default/web: no UID; default/etcd: the time for it was spent"
@@ -322,8 +323,8 @@ func (failingMarker) MarkNotReady(_ context.Context, pod *v1.Pod) error {
 // RestoreReadiness does nothing.
 func (failingMarker) RestoreReadiness(context.Context, *v1.Pod) error { return nil }
 
-// In the list form a bucket has 0 s, because its field was misspelt. One log line of Run names its priority. The two-field
-// form has 0 s for critical pods unless they get some, which is no mistake.
+// In the list form a bucket has 0 s, as if the name of its seconds were misspelt. One log line of Run names its priority. In
+// the two-field form 0 s for critical pods are the default, and are not logged.
 func TestABucketWithoutTimeIsLogged(t *testing.T) {
 	for name, c := range map[string]struct {
 		config plan.Config
@@ -344,7 +345,8 @@ func TestABucketWithoutTimeIsLogged(t *testing.T) {
 	}
 }
 
-// A timeout of more than a day, such as math.MaxInt64, would be asked of the host.
+// NewManager rejects a timeout of more than a day, such as math.MaxInt64, because the host would be asked for that time. 24 h
+// are valid.
 func TestATimeoutOfMoreThanADayIsAnError(t *testing.T) {
 	inBubble(t, nil, func(t *testing.T, n *node) {
 		n.opts.Plan.PrepareTimeout, n.opts.Plan.UnmountTimeout = math.MaxInt64, 24*time.Hour
@@ -353,8 +355,8 @@ func TestATimeoutOfMoreThanADayIsAnError(t *testing.T) {
 	})
 }
 
-// The killer gives the pod another UID, which changes the list too, so that the pod is killed again as another one. The
-// report names the pod by the name that it was listed with.
+// The killer gives the pod another UID and name. The list has the same *v1.Pod, so that the pod is killed again as another
+// one. The report names the pod by the name that it was listed with.
 func TestAKillerThatChangesThePodIsReported(t *testing.T) {
 	inBubble(t, list(shutdowntest.Pod("web", 0, 5)), func(t *testing.T, n *node) {
 		n.opts.Killer = shutdown.PodKillerFunc(func(_ context.Context, pod *v1.Pod, _ shutdown.KillRequest) (shutdown.KillResult, error) {

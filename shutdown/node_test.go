@@ -40,7 +40,7 @@ type node struct {
 	stop   context.CancelFunc    // ends the context of Run; nil: no manager runs
 	log    logLines
 
-	mu   sync.Mutex
+	mu   sync.Mutex // guards pods
 	pods []*v1.Pod
 }
 
@@ -114,15 +114,12 @@ func (n *node) start(m *shutdown.Manager) {
 	go func() { n.ended <- m.Run(ctx) }()
 }
 
-// startOther starts another agent with the state folder of n, on the same boot. It does not wait until the
-// agent is ready. prepare, if not nil, changes the options or the host of the other agent first.
-func (n *node) startOther(pods []*v1.Pod, one *boot, prepare func(other *node)) *node {
+// startOther starts another agent, without pods, with the state folder of n, on the same boot. It does not wait until the
+// agent is ready.
+func (n *node) startOther(one *boot) *node {
 	n.t.Helper()
-	other := newNode(n.t, pods)
+	other := newNode(n.t, nil)
 	other.opts.StateDir = n.opts.StateDir
-	if prepare != nil {
-		prepare(other)
-	}
 	m, err := shutdown.NewManagerOn(other.opts, one.sinceBoot)
 	require.NoError(n.t, err)
 	other.start(m)
@@ -140,6 +137,13 @@ func (n *node) end() {
 	n.killer.Release()
 	requireEnded(n.t, <-n.ended)
 	require.Zero(n.t, n.host.Held(), "locks after Run")
+}
+
+// stopRun ends the context of Run, and returns the error of Run.
+func (n *node) stopRun() error {
+	n.stop()
+	n.stop = nil
+	return <-n.ended
 }
 
 // replaceKiller gives the next manager a killer that has not killed any pod yet.

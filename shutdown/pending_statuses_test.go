@@ -38,19 +38,19 @@ func TestPendingStatusesAreSentByTheNextAgent(t *testing.T) {
 				n.advance(time.Minute)
 				n.crash()
 				n.host.SetPending(nil)
-				now := one
+				nextBoot := one
 				if id != one.id { // a later boot
-					now = &boot{id: id, began: time.Now().Add(30 * time.Minute)}
+					nextBoot = &boot{id: id, began: time.Now().Add(30 * time.Minute)}
 				}
 				for range 2 { // two more agents cannot reach the API server either
-					n.runOnBoot(now)
+					n.runOnBoot(nextBoot)
 					n.advance(time.Second)
 					require.Empty(t, c.flushedPods())
 					require.False(t, n.m.Admit(ended).Admit, "its status is pending")
 					require.True(t, n.m.Admit(shutdowntest.Pod("other", 0, 5)).Admit)
 					n.end()
 				}
-				n.runOnBoot(now)
+				n.runOnBoot(nextBoot)
 				c.setUnreachable(false)
 				n.advance(2 * time.Second)
 				require.Equal(t, want, c.flushedPods())
@@ -61,7 +61,7 @@ func TestPendingStatusesAreSentByTheNextAgent(t *testing.T) {
 				n.crash()
 
 				clear(c.final)
-				n.runOnBoot(now)
+				n.runOnBoot(nextBoot)
 				n.advance(2 * time.Second)
 				require.Empty(t, c.flushedPods())
 			})
@@ -126,9 +126,7 @@ func TestAStatusThatIsAcknowledgedAfterRunStaysPending(t *testing.T) {
 		n.announce()
 		n.host.Cancel()
 		n.advance(time.Second)
-		n.stop()
-		n.stop = nil
-		require.ErrorContains(t, <-n.ended, "Options.Reporter.FlushPod for pod default/web")
+		require.ErrorContains(t, n.stopRun(), "Options.Reporter.FlushPod for pod default/web")
 		n.advance(time.Minute)
 		require.False(t, n.m.Admit(web).Admit)
 		c := &cluster{}

@@ -21,7 +21,7 @@ import (
 
 // During the first bucket of a drain pods appear, vanish, and change their priority. The second bucket kills
 // all pods that are listed when it begins and were not killed yet, those of the lower priority too. A pod that is listed
-// twice is killed once, and a nil pod is left out.
+// twice (low and stays) is killed once, and a nil pod is left out.
 func TestABucketKillsThePodsThatAreListedWhenItBegins(t *testing.T) {
 	low, stays := shutdowntest.Pod("low", 0, 60), shutdowntest.Pod("stays", topPriority, 60)
 	vanishes, rises, falls := shutdowntest.Pod("vanishes", topPriority, 60), shutdowntest.Pod("rises", 0, 60), shutdowntest.Pod("falls", topPriority, 60)
@@ -65,7 +65,6 @@ var errNotSynced = errors.New("the informer is not synced")
 // ListPods fails, panics or hangs when the drain begins. The first bucket waits for a list and loses the time of the wait,
 // but the second bucket keeps its 10 s. The report has the error.
 func TestAListThatIsNotReadyDelaysTheFirstBucket(t *testing.T) {
-	began := func(n *node) time.Time { return n.lastReport().Started }
 	for name, test := range map[string]struct {
 		pods   func(n *node, began time.Time, over <-chan struct{}) ([]*v1.Pod, error)
 		killed time.Duration // when web is killed, after the announcement; etcd is killed a second later
@@ -100,22 +99,22 @@ func TestAListThatIsNotReadyDelaysTheFirstBucket(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			inBubble(t, twoPods(), func(t *testing.T, n *node) {
 				over := make(chan struct{})
-				var announced atomic.Pointer[time.Time] // nil: not yet
+				var announced atomic.Pointer[time.Time] // when the shutdown was announced; nil: not yet
 				n.opts.ListPods = func(context.Context) ([]*v1.Pod, error) {
-					if at := announced.Load(); at != nil {
-						return test.pods(n, *at, over)
+					if began := announced.Load(); began != nil {
+						return test.pods(n, *began, over)
 					}
 					return n.currentPods(), nil
 				}
 				n.killer.Default = shutdowntest.Behaviour{Takes: time.Second}
 				n.run()
-				now := time.Now()
-				announced.Store(&now)
+				began := time.Now()
+				announced.Store(&began)
 				n.announce()
 				n.advance(time.Minute)
 				close(over)
-				require.Equal(t, test.killed, n.killedAfter("web", began(n)))
-				require.Equal(t, test.killed+time.Second, n.killedAfter("etcd", began(n)))
+				require.Equal(t, test.killed, n.killedAfter("web", began))
+				require.Equal(t, test.killed+time.Second, n.killedAfter("etcd", began))
 				require.Equal(t, test.web, n.grantedSeconds()["web"])
 				require.GreaterOrEqual(t, n.grantedSeconds()["etcd"], int64(10))
 				require.Equal(t, test.errs, n.lastReport().Errors)

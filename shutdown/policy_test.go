@@ -45,8 +45,8 @@ func statusAfterShutdown(t *testing.T, kind source.Kind, status v1.PodStatus) (a
 	return after
 }
 
-// SetStatus sets the kubelet's final status, unless the policy for the kind of shutdown says otherwise: statusAfterShutdown has
-// PolicyLeaveAsIs for a reboot, and PolicyDelete for a halt.
+// SetStatus sets the kubelet's final status, unless the policy for the kind of shutdown says otherwise:
+// statusAfterShutdown has PolicyLeaveAsIs for a reboot, and PolicyDelete for a halt.
 func TestThePolicySetsTheFinalStatus(t *testing.T) {
 	for _, test := range []struct {
 		name string
@@ -100,12 +100,13 @@ func TestThePolicyOverwritesAnExistingCondition(t *testing.T) {
 	}
 }
 
-// flushedUnder drains a node under a policy and returns the pods that FlushPod gets, by name.
-func flushedUnder(t *testing.T, policy shutdown.PodPolicy, how map[string]shutdowntest.Behaviour, pods ...*v1.Pod) (final map[string]*v1.Pod, report shutdown.Report) {
+// flushedUnder drains a node under a policy. The pods end as their behaviours say. It returns the pods that FlushPod got, by
+// name, and the report.
+func flushedUnder(t *testing.T, policy shutdown.PodPolicy, behaviours map[string]shutdowntest.Behaviour, pods ...*v1.Pod) (final map[string]*v1.Pod, report shutdown.Report) {
 	t.Helper()
 	final = map[string]*v1.Pod{}
 	inBubble(t, pods, func(_ *testing.T, n *node) {
-		n.killer.Pods = how
+		n.killer.Pods = behaviours
 		reporter := &shutdowntest.Reporter{}
 		n.opts.Reporter = reporter
 		n.opts.Policy = func(source.Kind) shutdown.PodPolicy { return policy }
@@ -229,8 +230,8 @@ func TestAnUnusablePolicyIsReported(t *testing.T) {
 	}
 }
 
-// An agent announces a shutdown of an unknown kind itself, and then the host announces a reboot. Its kind is that of the
-// shutdown. The pods that are killed from then on get the policy of a reboot, PolicyLeaveAsIs: the pod that was being killed
+// An agent announces a shutdown of an unknown kind itself, and then the host announces a reboot. The shutdown becomes a
+// reboot. The pods that are killed from then on get the policy of a reboot, PolicyLeaveAsIs. The pod that was being killed
 // before gets a final status.
 func TestTheKindOfTheHostDecidesOnThePolicy(t *testing.T) {
 	pods := list(shutdowntest.Pod("web", 0, 5), shutdowntest.Pod("critical", topPriority, 5))

@@ -29,9 +29,9 @@ func TestTheReportFillsEveryField(t *testing.T) {
 }
 
 // requireFilled fails the test for each field of a struct that has its zero value.
-func requireFilled(t *testing.T, of any) {
+func requireFilled(t *testing.T, filled any) {
 	t.Helper()
-	v := reflect.ValueOf(of)
+	v := reflect.ValueOf(filled)
 	for i := range v.NumField() {
 		require.False(t, v.Field(i).IsZero(), "%s.%s", v.Type().Name(), v.Type().Field(i).Name)
 	}

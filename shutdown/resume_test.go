@@ -46,7 +46,7 @@ func TestAKilledAgentResumesWithTheSecondBucket(t *testing.T) {
 				require.Len(t, n.killer.Kills(), 2)
 				n.crash()
 
-				n.setPods(n.pods[1])
+				n.setPods(n.pods[1]) // web has ended
 				n.advance(3 * time.Second)
 				n.runOnBoot(one)
 				require.False(t, n.m.Admit(nil).Admit)
@@ -97,7 +97,7 @@ func TestAShutdownWithoutALimitIsResumed(t *testing.T) {
 		n.host.Announce(source.Event{Deadline: time.Now().Add(math.MaxInt64)})
 		n.advance(22 * time.Second)
 		n.crash()
-		n.setPods(n.pods[1])
+		n.setPods(n.pods[1]) // web has ended
 		n.runOnBoot(one)
 		require.Equal(t, map[string]int64{"etcd": 8}, n.grantedSeconds())
 	})
@@ -126,7 +126,7 @@ func inBubbleAfterCrash(t *testing.T, test func(t *testing.T, n *node, boot *boo
 func TestAnAgentThatHasTheLockResumesWithoutTheHost(t *testing.T) {
 	inBubbleAfterCrash(t, func(t *testing.T, n *node, boot *boot) {
 		n.host.Script(func(h *shutdowntest.Host) { h.StoredLock, h.ConnectErr = true, errors.New("no bus") })
-		n.setPods(n.pods[1])
+		n.setPods(n.pods[1]) // web has ended
 		n.runOnBoot(boot)
 		n.advance(5*time.Second - time.Millisecond)
 		require.Empty(t, n.killer.Kills())
@@ -202,7 +202,7 @@ func TestWallClockStepsDoNotMoveDeadlines(t *testing.T) {
 		t.Run("step of "+step.String(), func(t *testing.T) {
 			inBubbleAfterCrash(t, func(t *testing.T, n *node, boot *boot) {
 				began := time.Now().Add(-22 * time.Second)
-				n.setPods(n.pods[1])
+				n.setPods(n.pods[1])                 // web has ended
 				for _, left := range []int64{6, 3} { // of the 31 s that etcd has
 					n.moveStoredDates(step)
 					n.advance(3 * time.Second)

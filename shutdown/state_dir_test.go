@@ -59,19 +59,13 @@ func (n *node) runOnDisk(b *boot, fault func(step string) error) {
 }
 
 // startReading starts a manager on a boot, whose Run needs the duration takes to read the log. It does not wait until the
-// manager is ready. afterRead, if not nil, is called before each disk operation after that read.
-func (n *node) startReading(b *boot, takes time.Duration, afterRead func()) {
+// manager is ready.
+func (n *node) startReading(b *boot, takes time.Duration) {
 	n.t.Helper()
-	var isRunning, isRead atomic.Bool // NewManager reads the log, too
+	var isRunning atomic.Bool // NewManager reads the log too, but at once
 	m, err := shutdown.NewManagerWith(n.opts, b.sinceBoot, func(step, path string) error {
-		switch {
-		case isRead.Load():
-			if afterRead != nil {
-				afterRead()
-			}
-		case isRunning.Load() && step == "read" && filepath.Base(path) == logFile:
+		if isRunning.Load() && step == "read" && filepath.Base(path) == logFile {
 			<-time.After(takes)
-			isRead.Store(true)
 		}
 		return nil
 	})
@@ -156,9 +150,7 @@ func TestAFullDiskIsReportedOnceAndChangesNothing(t *testing.T) {
 			require.True(t, n.m.Admit(static).Admit)
 		}
 		require.Len(t, n.log.errors(), 3, "at the start, and in each drain")
-		n.stop()
-		n.stop = nil
-		require.ErrorIs(t, <-n.ended, syscall.ENOSPC)
+		require.ErrorIs(t, n.stopRun(), syscall.ENOSPC)
 	})
 }
 
@@ -272,16 +264,16 @@ func TestTheKubeletsFileHasTheTimesOfTheShutdown(t *testing.T) {
 // ended. Each sync takes 50 ms. The first one runs beside the kills of two buckets. If each kill takes 5 s, the lock is
 // released one sync after the last kill. If the pods end at once, the release may have to wait for both syncs.
 func TestTheFirstSyncRunsBesideTheKills(t *testing.T) {
-	const sync = 50 * time.Millisecond
-	for takes, bounds := range map[time.Duration]struct{ least, most time.Duration }{
-		0:               {sync, 2 * sync},
-		5 * time.Second: {10*time.Second + sync, 10*time.Second + sync},
+	const syncTakes = 50 * time.Millisecond
+	for killTakes, bounds := range map[time.Duration]struct{ least, most time.Duration }{
+		0:               {syncTakes, 2 * syncTakes},
+		5 * time.Second: {10*time.Second + syncTakes, 10*time.Second + syncTakes},
 	} {
 		inBubbleWithState(t, twoPods(), func(t *testing.T, n *node, one *boot) {
-			n.killer.Default = shutdowntest.Behaviour{Takes: takes}
+			n.killer.Default = shutdowntest.Behaviour{Takes: killTakes}
 			n.runOnDisk(one, func(step string) error {
 				if step == "sync" {
-					<-time.After(sync) // the disk
+					<-time.After(syncTakes)
 				}
 				return nil
 			})
@@ -311,10 +303,10 @@ func TestALogThatCannotBeReadIsKept(t *testing.T) {
 		require.NoError(t, err)
 		next := &boot{id: "next", began: time.Now()}
 		n.replaceKiller()
-		n.startReading(next, 6*time.Second, nil)
+		n.startReading(next, 6*time.Second)
 		n.advance(time.Second)
 		require.False(t, n.m.Admit(nil).Admit)
-		n.advance(4 * time.Second)
+		n.advance(4 * time.Second) // 5 s after the start
 		require.True(t, n.m.Admit(nil).Admit)
 		n.advance(5 * time.Second)
 		n.announce()
@@ -323,7 +315,7 @@ func TestALogThatCannotBeReadIsKept(t *testing.T) {
 		require.Contains(t, n.lastReport().Errors[0], "nothing is stored")
 		n.end()
 		n.opts.RequireStateDir = true
-		n.startReading(next, 6*time.Second, nil)
+		n.startReading(next, 6*time.Second)
 		n.advance(time.Minute)
 		require.ErrorContains(t, <-n.ended, "nothing is stored")
 		n.stop = nil

@@ -104,9 +104,7 @@ func TestTerminateAllContinuesAfterRun(t *testing.T) {
 				}
 				done := n.terminateAll()
 				n.advance(time.Second)
-				n.stop()
-				n.stop = nil
-				requireEnded(t, <-n.ended)
+				requireEnded(t, n.stopRun())
 				require.NoError(t, <-done)
 				_, killed := n.killer.Kill("etcd")
 				require.True(t, killed)

@@ -16,7 +16,7 @@ import (
 func TestTheSecondAgentWorksWithoutTheStateFolder(t *testing.T) {
 	inBubbleWithState(t, twoPods(), func(t *testing.T, n *node, one *boot) {
 		n.runOnBoot(one)
-		other := n.startOther(nil, one, nil)
+		other := n.startOther(one)
 		n.advance(200 * time.Millisecond)
 		require.Equal(t, 1, other.host.Held())
 		require.False(t, other.m.Admit(nil).Admit)
@@ -28,7 +28,7 @@ func TestTheSecondAgentWorksWithoutTheStateFolder(t *testing.T) {
 		require.False(t, fileContains(filepath.Join(n.opts.StateDir, logFile), "shutdown"), "the second agent writes nothing")
 		other.end()
 
-		third := n.startOther(nil, one, nil)
+		third := n.startOther(one)
 		n.advance(time.Second)
 		n.end()
 		n.advance(100 * time.Millisecond)
