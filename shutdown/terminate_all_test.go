@@ -114,8 +114,8 @@ func TestTerminateAllContinuesAfterRun(t *testing.T) {
 	}
 }
 
-// No schedule is configured, and ListPods always fails. TerminateAll waits 30 s for a list, lets the bucket of 30 s pass, waits a
-// second for the last list, and returns the error of the list.
+// No schedule is configured, and ListPods always fails. TerminateAll waits 30 s for a list, lets the bucket of 30 s pass,
+// waits a second for the last list, and returns the error of the list.
 func TestTerminateAllEndsEvenIfListPodsAlwaysFails(t *testing.T) {
 	inBubble(t, nil, func(t *testing.T, n *node) {
 		n.opts.Config = plan.Config{}
@@ -128,8 +128,8 @@ func TestTerminateAllEndsEvenIfListPodsAlwaysFails(t *testing.T) {
 	})
 }
 
-// TerminateAll is called during a shutdown, which is cancelled 3 s later. TerminateAll then drains the other pods. The times in
-// its report are those of the wall clock, and it starts when this drain begins.
+// TerminateAll is called during a shutdown, which is cancelled 3 s later. TerminateAll then drains the other pods. The
+// times in its report are those of the wall clock, and it starts when this drain begins.
 func TestTheReportOfALateTerminateAllHasTheRightTimes(t *testing.T) {
 	inBubble(t, twoPods(), func(t *testing.T, n *node) {
 		n.killer.Default = shutdowntest.Behaviour{Takes: 4 * time.Second}

@@ -75,7 +75,8 @@ func (d *drain) makeFinalTable(n *Node, hasList bool) {
 	if hasList {
 		r.Occupied = n.occupied(r.Schedule, d.bucket)
 	}
-	// Without a schedule, the pods decide how long the drain takes, and its time counts from now (plan).
+	// Without a schedule, the pods decide how long the drain takes. Its time counts from now, the end of the wait for the
+	// list.
 	if len(n.Schedule) == 0 {
 		if limit := n.Options.Limit; limit != 0 { // 0: no limit; negative: no time
 			r.HostEnd = times.Earlier(r.HostEnd, r.Received.Add(max(limit, 0)))
@@ -131,7 +132,7 @@ func (d *drain) shortenTable(n *Node) {
 	n.markDirty(s)
 	n.emit(Effect{Do: Suspend, Until: s.releaseBy()})
 	if areBucketsOver := d.bucket >= len(s.Timetable.Schedule()); areBucketsOver || len(d.picked) == 0 {
-		return // no pod of a bucket is being killed
+		return // no pod of the current bucket is being killed
 	}
 	d.window = s.Timetable.Window(d.bucket, n.now)
 	for _, p := range d.picked {
