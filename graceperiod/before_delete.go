@@ -90,14 +90,14 @@ func replaceNegative(seconds *int64) *int64 {
 	return seconds
 }
 
-// deleteFirst handles the first delete of a pod: it sets the grace period and the
-// deletionTimestamp, at which the grace period ends.
+// deleteFirst handles the first delete of a pod: it sets the grace period, in the pod and in the
+// options, and the deletionTimestamp, at which the grace period ends.
 func deleteFirst(pod *v1.Pod, options *metav1.DeleteOptions, now time.Time) {
-	seconds, _ := ForDelete(pod, options)
-	// Two copies of seconds, so that a later change of the options does not change the pod.
-	requested, stored, end := seconds, seconds, metav1.NewTime(now.Add(Duration(seconds)))
+	stored, _ := ForDelete(pod, options)
+	requested := stored // a copy, so that a later change of the options does not change the pod
+	end := metav1.NewTime(now.Add(Duration(stored)))
 	options.GracePeriodSeconds, pod.DeletionGracePeriodSeconds, pod.DeletionTimestamp = &requested, &stored, &end
-	if pod.Generation > 0 {
+	if pod.Generation > 0 { // pods have no generation before Kubernetes v1.33
 		pod.Generation++
 	}
 }
@@ -109,9 +109,9 @@ func deleteFirst(pod *v1.Pod, options *metav1.DeleteOptions, now time.Time) {
 func deleteAgain(pod *v1.Pod, options *metav1.DeleteOptions, now time.Time) (graceful, pending bool) {
 	stored := pod.DeletionGracePeriodSeconds
 	switch requested := options.GracePeriodSeconds; {
-	case stored == nil || *stored == 0:
+	case stored == nil || *stored == 0: // the pod must be removed now
 		return false, false
-	case requested == nil: // keep the stored one; the caller finds it in the options, as in an API server
+	case requested == nil: // nothing to do, except that the options get the stored one, as in an API server
 		seconds := *stored
 		options.GracePeriodSeconds = &seconds
 		return false, true
@@ -123,9 +123,10 @@ func deleteAgain(pod *v1.Pod, options *metav1.DeleteOptions, now time.Time) (gra
 	}
 }
 
-// shortenDeletion moves the pod's deletionTimestamp earlier by the difference of the two
-// grace periods, but not before now. If the new grace period has already ended, it becomes 1
-// unless 0 was requested: 0 would remove the pod before its node sees the update.
+// shortenDeletion shortens the stored grace period of a pod to the requested one, and moves the
+// deletionTimestamp earlier by the difference, but not before now. If the requested grace period has
+// already ended, it becomes 1 unless 0 was requested: 0 would remove the pod before its node sees
+// the update.
 func shortenDeletion(pod *v1.Pod, requested, stored int64, now time.Time) {
 	end := metav1.NewTime(pod.DeletionTimestamp.Add(Duration(requested - stored)))
 	if end.Time.Before(now) {

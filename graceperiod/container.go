@@ -24,7 +24,7 @@ import (
 // A nil pod has no grace period, and a nil container has no probes. [ExplainContainer]
 // names the rule that decided.
 func ForContainer(pod *v1.Pod, container *v1.Container, reason KillReason) int64 {
-	return forContainer(nil, pod, container, reason)
+	return forContainer(nil, pod, container, reason) // nil: no explanation is needed
 }
 
 // ExplainContainer explains the result of [ForContainer].
@@ -34,8 +34,8 @@ func ExplainContainer(pod *v1.Pod, container *v1.Container, reason KillReason) E
 }
 
 // forContainer computes the result of ForContainer. The first of these that is set decides: the
-// deletion, the probe that failed, the spec, the minimum. It records each rule in t, for
-// ExplainContainer; t may be nil.
+// deletion, the probe that failed, the spec, the minimum. t.appliesField records a rule for
+// ExplainContainer and returns its last argument, whether the rule applies. A nil t records nothing.
 func forContainer(t *trace, pod *v1.Pod, container *v1.Container, reason KillReason) int64 {
 	deletion, spec := deletionGrace(pod), specGrace(pod)
 	if t.appliesField(ruleDeletion, fieldDeletionGrace, deletion, deletion != nil) {

@@ -9,7 +9,8 @@ import (
 	"github.com/kubegrace/kubegrace/graceperiod"
 )
 
-// A nil pod has no grace period, and a nil container no probe. TestForContainerAtEdgeValues has the other cases.
+// A nil pod has no grace period, so its containers have the minimum of 2 s. A nil container has no probe, so the pod's
+// 30 s decide. TestForContainerAtEdgeValues has the other cases.
 func TestForContainerWithoutPodOrContainer(t *testing.T) {
 	probed := containerWithProbes("app", seconds(10), seconds(20))
 	pod := podWithSpecAndDeletion(seconds(30), nil)
@@ -17,7 +18,7 @@ func TestForContainerWithoutPodOrContainer(t *testing.T) {
 		name      string
 		pod       *v1.Pod
 		container *v1.Container
-		want      int64
+		want      int64 // in seconds
 	}{
 		{"nil pod and container", nil, nil, 2},
 		{"nil pod", nil, &probed, 2},

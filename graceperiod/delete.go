@@ -23,7 +23,7 @@ const minimumGracefulSeconds int64 = 1
 // seconds is 0. A nil pod counts as not scheduled. [ExplainDelete] names the rule that
 // decided. [BeforeDelete] also handles repeated deletes.
 func ForDelete(pod *v1.Pod, options *metav1.DeleteOptions) (seconds int64, graceful bool) {
-	return forDelete(nil, pod, options), options != nil
+	return forDelete(nil, pod, options), options != nil // nil: no explanation is needed
 }
 
 // DeleteSeconds returns the result of [ForDelete] for other types of pods, such as the internal
@@ -34,7 +34,7 @@ func ForDelete(pod *v1.Pod, options *metav1.DeleteOptions) (seconds int64, grace
 // seconds is never negative. graceful is always true, which is what CheckGracefulDelete
 // returns for non-nil options.
 func DeleteSeconds(spec, requested *int64, scheduled, terminated bool) (seconds int64, graceful bool) {
-	return deleteSeconds(nil, spec, requested, scheduled, terminated), true
+	return deleteSeconds(nil, spec, requested, scheduled, terminated), true // nil: no explanation is needed
 }
 
 // ExplainDelete explains the result of [ForDelete].
@@ -43,8 +43,9 @@ func ExplainDelete(pod *v1.Pod, options *metav1.DeleteOptions) Explanation {
 	return Explanation{Seconds: forDelete(&t, pod, options), steps: t.steps}
 }
 
-// forDelete computes the result of ForDelete: 0 without options, else that of deleteSeconds. It
-// records each rule in t, for ExplainDelete; t may be nil.
+// forDelete computes the result of ForDelete: 0 without options, else that of deleteSeconds.
+// t.applies records a rule for ExplainDelete and returns its last argument, whether the rule
+// applies. A nil t records nothing.
 func forDelete(t *trace, pod *v1.Pod, options *metav1.DeleteOptions) int64 {
 	if t.applies(ruleNoOptions, "options", 0, options == nil) {
 		return 0
@@ -54,7 +55,8 @@ func forDelete(t *trace, pod *v1.Pod, options *metav1.DeleteOptions) int64 {
 }
 
 // deleteSeconds computes the result of DeleteSeconds. Each rule that applies replaces the result
-// of the rules before it. It records each rule in t, which may be nil.
+// of the rules before it. t.applies records a rule for ExplainDelete and returns its last argument,
+// whether the rule applies. A nil t records nothing.
 func deleteSeconds(t *trace, spec, requested *int64, scheduled, terminated bool) int64 {
 	seconds := requestedSeconds(t, spec, requested)
 	if t.applies(ruleUnscheduled, "spec.nodeName", 0, !scheduled) {
@@ -70,7 +72,8 @@ func deleteSeconds(t *trace, spec, requested *int64, scheduled, terminated bool)
 }
 
 // requestedSeconds returns the grace period of the delete options, else that of the pod's
-// spec, else 0.
+// spec, else 0. t.appliesField records a rule for ExplainDelete and returns its last argument,
+// whether the rule applies. A nil t records nothing.
 func requestedSeconds(t *trace, spec, requested *int64) int64 {
 	if t.appliesField(ruleOptions, "options.gracePeriodSeconds", requested, requested != nil) {
 		return *requested

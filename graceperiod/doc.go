@@ -30,8 +30,9 @@
 // # Which function
 //
 //   - To read how long a pod will have: [ForPod] with 0 and nil, and [ForContainer] for each container,
-//     including sidecars. An eviction and a node shutdown override both. For a manifest without spec.terminationGracePeriodSeconds, set [DefaultSeconds]
-//     first, as the API server does. Otherwise the results are the minimums, 1 s and 2 s.
+//     including sidecars. An eviction and a node shutdown override both. For a manifest without
+//     spec.terminationGracePeriodSeconds, set [DefaultSeconds] first, as the API server does. Otherwise the
+//     results are the minimums, 1 s and 2 s.
 //   - To delete a pod in an API server: [BeforeDelete] is the whole delete, [ForDelete] only its grace
 //     period. [PodDeleteStrategy] is a strategy for k8s.io/apiserver. [DeleteSeconds] is for pod types
 //     other than *v1.Pod.
@@ -44,7 +45,7 @@
 // Each For function has an Explain function with the same parameters. It returns an [Explanation], which
 // prints as a sentence that names every grace period that was read.
 //
-// All int64 numbers are seconds, as in k8s.io/api: of a time.Duration d, pass int64(d/time.Second). Pods,
+// All int64 numbers are seconds, as in k8s.io/api: for a time.Duration d, pass int64(d/time.Second). Pods,
 // containers, options and their fields may be nil.
 //
 // # Differences from the kubelet

@@ -13,7 +13,7 @@ import v1 "k8s.io/api/core/v1"
 // The result may be 0 or less; [ForPod] raises it to the minimum. A nil pod has no grace
 // period. [ExplainSoftEviction] names the rule that decided.
 func ForSoftEviction(pod *v1.Pod, maxPodGracePeriodSeconds int64) int64 {
-	return forSoftEviction(nil, pod, maxPodGracePeriodSeconds)
+	return forSoftEviction(nil, pod, maxPodGracePeriodSeconds) // nil: no explanation is needed
 }
 
 // ExplainSoftEviction explains the result of [ForSoftEviction].
@@ -24,7 +24,8 @@ func ExplainSoftEviction(pod *v1.Pod, maxPodGracePeriodSeconds int64) Explanatio
 
 // forSoftEviction computes the result of ForSoftEviction: the shorter of the maximum and the
 // spec's grace period. A negative maximum does not count; if there is no grace period either, the
-// result is the default. It records each rule in t, for ExplainSoftEviction; t may be nil.
+// result is the default. t.applies and t.appliesField record a rule for ExplainSoftEviction and return
+// their last argument, whether the rule applies. A nil t records nothing.
 func forSoftEviction(t *trace, pod *v1.Pod, maximum int64) int64 {
 	hasMaximum := t.applies(ruleEvictionMaximum, "maxPodGracePeriodSeconds", maximum, maximum >= 0)
 	spec := specGrace(pod)

@@ -43,12 +43,12 @@ func (s step) clause(previous *int64) string {
 	switch s.rule {
 	case ruleDeletion, ruleStartupProbe, ruleLivenessProbe, ruleSpec, ruleOverride, ruleOptions:
 		return s.fieldClause(previous)
-	default: // a rule with a constant, below
+	default: // the other rules have a clause only if they applied, with one exception
 	}
 	switch {
 	case s.applied:
 		return s.constantClause()
-	case s.rule == ruleEvictionMaximum:
+	case s.rule == ruleEvictionMaximum: // it is negative
 		return "the eviction maximum of " + decimal(s.value) + " is no limit"
 	default:
 		return ""
@@ -72,12 +72,13 @@ func (s step) fieldClause(previous *int64) string {
 		return name + " is " + value
 	case s.rule == ruleStartupProbe || s.rule == ruleLivenessProbe:
 		return name + " of " + value + " applies only if the pod's spec has a grace period"
-	default:
+	default: // it was compared with the previous value
 		return name + " (" + value + ") is not shorter"
 	}
 }
 
-// constantClause returns the clause of a step that applied and reads no field.
+// constantClause returns the clause of a step that applied and whose value is no field of the pod
+// or the options.
 func (s step) constantClause() string {
 	value := decimal(s.value)
 	switch s.rule {

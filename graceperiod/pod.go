@@ -22,7 +22,7 @@ import v1 "k8s.io/api/core/v1"
 //
 // A nil pod has no grace periods. [ExplainPod] names the rule that decided.
 func ForPod(pod *v1.Pod, current int64, override *int64) (seconds int64, shortened bool) {
-	seconds = forPod(nil, pod, current, override)
+	seconds = forPod(nil, pod, current, override) // nil: no explanation is needed
 	return seconds, seconds < current
 }
 
@@ -35,8 +35,8 @@ func ExplainPod(pod *v1.Pod, current int64, override *int64) Explanation {
 
 // forPod computes the result of ForPod. isDecided says that current, the deletion or the override
 // has set grace; if none has, the spec does. The rules must stay in this order: each one may
-// replace the result of the rules before it. forPod records each rule in t, for ExplainPod; t may
-// be nil.
+// replace the result of the rules before it. t.applies and t.appliesField record a rule for ExplainPod
+// and return their last argument, whether the rule applies. A nil t records nothing.
 func forPod(t *trace, pod *v1.Pod, current int64, override *int64) int64 {
 	grace := current
 	isDecided := t.applies(ruleCurrent, "current", current, current != 0)
@@ -64,7 +64,8 @@ func replaces(grace int64, requested *int64) bool {
 	return requested != nil && (grace == 0 || *requested < grace)
 }
 
-// podSpecGrace returns the grace period of the pod's spec, or 0.
+// podSpecGrace returns the grace period of the pod's spec, or 0 if it is not set.
+// t.appliesField records the rule for ExplainPod and returns its last argument.
 func podSpecGrace(t *trace, pod *v1.Pod) int64 {
 	spec := specGrace(pod)
 	if t.appliesField(ruleSpec, fieldSpecGrace, spec, spec != nil) {

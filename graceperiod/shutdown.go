@@ -10,7 +10,7 @@ import v1 "k8s.io/api/core/v1"
 // The result may be 0 or less; [ForPod] raises it to the minimum. A nil pod has no grace
 // period. [ExplainNodeShutdown] names the rule that decided.
 func ForNodeShutdown(pod *v1.Pod, remainingSeconds int64) int64 {
-	return forNodeShutdown(nil, pod, remainingSeconds)
+	return forNodeShutdown(nil, pod, remainingSeconds) // nil: no explanation is needed
 }
 
 // ExplainNodeShutdown explains the result of [ForNodeShutdown].
@@ -20,8 +20,8 @@ func ExplainNodeShutdown(pod *v1.Pod, remainingSeconds int64) Explanation {
 }
 
 // forNodeShutdown computes the result of ForNodeShutdown: the shorter of the bucket's remaining
-// seconds and the spec's grace period. It records each rule in t, for ExplainNodeShutdown; t may
-// be nil.
+// seconds and the spec's grace period. t.note records a rule for ExplainNodeShutdown, and so does
+// t.appliesField, which returns its last argument, whether the rule applies. A nil t records nothing.
 func forNodeShutdown(t *trace, pod *v1.Pod, remainingSeconds int64) int64 {
 	t.note(ruleBucket, "bucketSeconds", remainingSeconds)
 	spec := specGrace(pod)

@@ -42,7 +42,8 @@ func Remaining(seconds int64, elapsed time.Duration) int64 {
 // MinimumPodSeconds.
 func LeftOfDeletion(pod *v1.Pod, now time.Time) int64 {
 	if pod == nil || pod.DeletionTimestamp.IsZero() {
-		return forPod(nil, pod, 0, nil)
+		seconds, _ := ForPod(pod, 0, nil) // 0: the pod has no grace period yet; nil: no override
+		return seconds
 	}
 	if grace := pod.DeletionGracePeriodSeconds; grace != nil {
 		return max(min(secondsUntil(pod.DeletionTimestamp.Time, now), *grace), MinimumPodSeconds)
@@ -51,7 +52,8 @@ func LeftOfDeletion(pod *v1.Pod, now time.Time) int64 {
 }
 
 // secondsUntil returns the seconds from now to then, rounded up. It is 0 if then is in the
-// past, and saturates at the largest int64.
+// past, and the largest int64 if the seconds do not fit. (The result of Time.Sub would be limited
+// to 292 years.)
 func secondsUntil(then, now time.Time) int64 {
 	to, from := then.Unix(), now.Unix()
 	switch difference := to - from; {
@@ -59,7 +61,7 @@ func secondsUntil(then, now time.Time) int64 {
 		return 0
 	case difference < 0 || difference == math.MaxInt64: // the difference has overflowed, or would if rounded up
 		return math.MaxInt64
-	case then.Nanosecond() > now.Nanosecond():
+	case then.Nanosecond() > now.Nanosecond(): // a part of a second is left over
 		return difference + 1
 	default:
 		return difference

@@ -30,8 +30,8 @@ func TestDuration(t *testing.T) {
 	}
 }
 
-// The timeout is one and a half times the grace period, rounded down to seconds, and at least 10 s. Of 9 s it is 13 s,
-// not 13.5 s.
+// The timeout is one and a half times the grace period, rounded down to seconds, and at least 10 s. For 9 s it is 13 s,
+// not 13.5 s. If it does not fit into a time.Duration, it is the longest one.
 func TestKillTimeout(t *testing.T) {
 	for seconds, want := range map[int64]time.Duration{
 		math.MinInt64: 10 * time.Second, -1: 10 * time.Second, 0: 10 * time.Second, 6: 10 * time.Second,
@@ -70,20 +70,20 @@ func TestRemaining(t *testing.T) {
 }
 
 // An agent that restarts gives a terminating pod the time until its deletionTimestamp, rounded up to
-// seconds, at least 1 s and at most its grace period.
+// seconds, at least 1 s and at most its grace period. A pod without a deletionTimestamp has its whole grace period.
 func TestLeftOfDeletion(t *testing.T) {
-	unset := podWithSpecAndDeletion(seconds(60), nil)
-	unset.DeletionTimestamp = &metav1.Time{}
+	notDeleted := podWithSpecAndDeletion(seconds(60), nil)
+	notDeleted.DeletionTimestamp = &metav1.Time{} // zero, which counts as unset
 	for _, c := range []struct {
 		name string
 		pod  *v1.Pod
-		want int64
+		want int64 // in seconds
 	}{
 		{"nil pod", nil, 1},
 		{"not deleted, no spec", &v1.Pod{}, 1},
 		{"not deleted", podWithSpecAndDeletion(seconds(60), nil), 60},
 		{"no timestamp, deletion grace period", podWithSpecAndDeletion(seconds(60), seconds(20)), 20},
-		{"zero timestamp", unset, 60},
+		{"zero timestamp", notDeleted, 60},
 		{"all left", podEndingIn(30*time.Second, seconds(30)), 30},
 		{"some left", podEndingIn(10*time.Second, seconds(30)), 10},
 		{"rounded up", podEndingIn(10*time.Second+time.Nanosecond, seconds(30)), 11},
@@ -108,7 +108,7 @@ func TestLeftOfDeletionDoesNotOverflow(t *testing.T) {
 	year := func(y int) time.Time { return time.Date(y, 1, 1, 0, 0, 0, 0, time.UTC) }
 	for _, c := range []struct {
 		deletion, now time.Time // deletion is the deletionTimestamp
-		want          int64
+		want          int64     // in seconds
 	}{
 		{year(9999), time.Time{}, 600},
 		{time.Unix(0, 0), year(9999), 1},
