@@ -32,7 +32,7 @@ func NewFuture[T any]() (future *Future[T], complete func(T, error)) {
 func Start[T any](ctx context.Context, g *Group, name string, f func(context.Context) (T, error)) *Future[T] {
 	future, complete := NewFuture[T]()
 	var value T
-	const neverSlow = 0 // a call that takes long is not logged
+	const neverSlow = 0 // a call that takes long is not logged, because Await limits the wait
 	g.Call(ctx, name, neverSlow, func() (err error) {
 		value, err = f(ctx)
 		return err
@@ -66,17 +66,17 @@ func (f *Future[T]) Wait(ctx context.Context) (T, error) {
 // Await returns the result as soon as it is available. If ctx ends or the deadline passes first, it returns the cause
 // of ctx, or [ErrTimeSpent]. A result that becomes available at the same moment takes precedence.
 func (f *Future[T]) Await(ctx context.Context, deadline time.Time) (T, error) {
-	err := ErrTimeSpent
+	notDone := ErrTimeSpent
 	select {
 	case <-f.done:
 	case <-times.After(deadline):
 	case <-ctx.Done():
-		err = context.Cause(ctx)
+		notDone = context.Cause(ctx)
 	}
-	return f.result(err)
+	return f.result(notDone)
 }
 
-// result returns the result of the call, or notDone if the result is not available yet.
+// result returns the result of the call, or the error notDone if the result is not available yet.
 func (f *Future[T]) result(notDone error) (T, error) {
 	if !f.IsDone() {
 		var zero T

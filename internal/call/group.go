@@ -52,17 +52,16 @@ func (g *Group) Enter(name func() string) (leave func()) {
 	return func() { g.remove(m) }
 }
 
-// EnterIfOpen does the same as [Group.Enter] before [Group.Close]. After it, isOpen is false and leave is nil. Work that
-// begins outside the group's goroutines enters with it: Close and then Wait leave no moment in which such work could begin
-// unseen. Until leave is called, it may start goroutines with [Group.Go].
+// EnterIfOpen does the same as [Group.Enter], unless the group was closed: then isOpen is false and leave is nil. Code in a
+// goroutine outside the group calls it before it begins any work: after [Group.Close] and [Group.Wait], no such work is in
+// progress or can begin. Until leave is called, the code may start goroutines with [Group.Go].
 func (g *Group) EnterIfOpen(name func() string) (leave func(), isOpen bool) {
-	m := &member{name: name}
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if g.closed {
 		return nil, false
 	}
-	g.addLocked(m)
+	m := g.addLocked(name)
 	return func() { g.remove(m) }, true
 }
 
@@ -75,17 +74,17 @@ func (g *Group) Close() {
 }
 
 // Call calls f in a goroutine of the group, and then end once with the error of f. A panic of f becomes a [PanicError].
-// Call logs the panic, and also that f has not returned after slow; 0: never. If a problem occurs again in calls with
-// the same name, it is logged again only after another problem, or after a call that returned.
+// Call logs the panic, and also that f has not returned after the time slow; 0: it does not log that. If a problem occurs
+// again in calls with the same name, it is logged again only after another problem, or after a call that returned.
 func (g *Group) Call(ctx context.Context, name string, slow time.Duration, f func() error, end func(error)) {
 	logger := klog.FromContext(ctx)
-	stopTimer := func() bool { return true }
+	var slowTimer *time.Timer
 	if slow > 0 {
-		stopTimer = time.AfterFunc(slow, func() {
+		slowTimer = time.AfterFunc(slow, func() {
 			if g.setProblem(name, "it has not returned") {
 				logger.Info("A call has not returned", "call", name, "after", slow)
 			}
-		}).Stop
+		})
 	}
 	hasPanicked := false
 	onPanic := func(err error) {
@@ -95,48 +94,53 @@ func (g *Group) Call(ctx context.Context, name string, slow time.Duration, f fun
 		}
 	}
 	onEnd := func(err error) {
-		stopTimer()
+		if slowTimer != nil {
+			slowTimer.Stop()
+		}
 		if !hasPanicked {
-			g.setProblem(name, "")
+			g.setProblem(name, noProblem)
 		}
 		end(err)
 	}
 	g.Go(func() string { return name }, func() { guard(name, f, onPanic, onEnd) })
 }
 
-// setProblem stores the present problem of the calls with a name; "": none. isNew is false for a repeated problem,
+// noProblem is the argument of setProblem after a call that has returned.
+const noProblem = ""
+
+// setProblem stores the present problem of the calls with a name, or noProblem. isNew is false for a repeated problem,
 // which must not be logged again.
-func (g *Group) setProblem(name, text string) (isNew bool) {
+func (g *Group) setProblem(name, problem string) (isNew bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if g.logged[name] == text {
+	if g.logged[name] == problem {
 		return false
 	}
 	if g.logged == nil {
 		g.logged = map[string]string{}
 	}
-	g.logged[name] = text
-	if text == "" {
+	g.logged[name] = problem
+	if problem == noProblem { // the map must not grow with the number of names
 		delete(g.logged, name)
 	}
 	return true
 }
 
-// add counts a goroutine as running, until it is removed.
+// add counts a goroutine with this name as running, until remove is called with the result.
 func (g *Group) add(name func() string) *member {
-	m := &member{name: name}
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	g.addLocked(m)
-	return m
+	return g.addLocked(name)
 }
 
 // addLocked does the same as add. The caller holds the mutex.
-func (g *Group) addLocked(m *member) {
+func (g *Group) addLocked(name func() string) *member {
 	if g.running == nil {
 		g.running = map[*member]struct{}{}
 	}
+	m := &member{name: name}
 	g.running[m] = struct{}{}
+	return m
 }
 
 // remove counts a goroutine as ended. If it was the last one, the callers of Wait return.
@@ -150,8 +154,8 @@ func (g *Group) remove(m *member) {
 	}
 }
 
-// Wait waits until no goroutine of the group is running or giveUp is closed. It returns the sorted names of
-// the running goroutines. giveUp may be nil.
+// Wait waits until no goroutine of the group is running or giveUp is closed; if giveUp is nil, it waits without a limit.
+// It returns the sorted names of the goroutines that still run.
 func (g *Group) Wait(giveUp <-chan struct{}) (hanging []string) {
 	select {
 	case <-g.whenIdle():
@@ -168,7 +172,7 @@ func (g *Group) WaitUntil(deadline time.Time) error {
 	timer := time.AfterFunc(time.Until(deadline), func() { close(timedOut) })
 	defer timer.Stop()
 	hanging := g.Wait(timedOut)
-	const maxNamed = 10
+	const maxNamed = 10 // so that the error stays readable
 	switch n := len(hanging); {
 	case n == 0:
 		return nil

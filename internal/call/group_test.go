@@ -56,8 +56,8 @@ func TestWaitForAGroupThatRunsAgain(t *testing.T) {
 	})
 }
 
-// When giveUp is closed, Wait returns the names that the running functions then have, sorted. One of them has another name
-// than at its start: d instead of b.
+// Wait gives up while four functions are still running, and returns their names, sorted. One of the four has another name
+// then than at its start: d instead of b.
 func TestWaitReturnsTheNamesOfRunningFunctions(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var group call.Group
@@ -87,8 +87,8 @@ func TestWaitForAFunctionThatEndedItsGoroutine(t *testing.T) {
 	})
 }
 
-// A group is closed while a function of it runs. EnterIfOpen then fails, although Wait has not returned yet. The function and
-// a caller that entered before may start more functions, for which Wait waits.
+// A group is closed while a function of it runs, and while a caller is between EnterIfOpen and leave. EnterIfOpen now fails.
+// But the function, after 1 s, and the caller, after 5 s, may start more functions, and Wait waits for these too.
 func TestClosedGroupAdmitsOnlyItsOwnWork(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var group call.Group
@@ -109,7 +109,7 @@ func TestClosedGroupAdmitsOnlyItsOwnWork(t *testing.T) {
 		})
 		require.Empty(t, group.Wait(nil))
 		require.Equal(t, 7*time.Second, time.Since(began), "5 s until leave, then 2 s of the last function")
-		group.Close()
+		group.Close() // again
 		_, isOpen = group.EnterIfOpen(name)
 		require.False(t, isOpen)
 	})

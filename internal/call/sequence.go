@@ -2,43 +2,36 @@ package call
 
 import "sync"
 
-// Sequence calls functions one after another, in a goroutine of Calls that ends when none is waiting. It is for code that
-// may block and whose calls must keep their order: a logger blocks if nobody reads stderr, and a drain must not wait for it.
+// Sequence calls functions one after another, in goroutines of Calls. It is for code that may block and whose calls must keep
+// their order: a logger blocks if nobody reads stderr, and a drain must not wait for it.
 type Sequence struct {
 	Calls *Group // required
 	Name  string // under which Calls reports a function that hangs
 
 	mu      sync.Mutex // guards waiting
-	waiting []func()   // the first one is being called
+	waiting []func()   // in order; the first one is being called
 }
 
-// Add calls f when the functions of earlier calls have returned. It does not block.
+// Add makes f be called when the functions of earlier Adds have returned: at once if there are none. It does not block.
 func (s *Sequence) Add(f func()) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.waiting = append(s.waiting, f); len(s.waiting) > 1 {
-		return // the goroutine that calls the first function goes on with this one
+	s.waiting = append(s.waiting, f)
+	if len(s.waiting) == 1 { // otherwise the end of the function before f starts f
+		s.start(f)
 	}
-	s.start(f)
 }
 
-// start calls f and then the functions that wait, in a goroutine. If one of them ends the goroutine, as runtime.Goexit does,
-// another one goes on with the next function.
+// start calls f in a new goroutine, and then starts the next function that waits. It does so in a deferred function, which
+// runs even if f ends its goroutine, as runtime.Goexit does.
 func (s *Sequence) start(f func()) {
-	next := f
 	s.Calls.Go(func() string { return s.Name }, func() {
 		defer func() {
-			if next == nil {
-				return
-			}
-			if next = s.removeFirst(); next != nil {
+			if next := s.removeFirst(); next != nil {
 				s.start(next)
 			}
 		}()
-		for next != nil {
-			next()
-			next = s.removeFirst()
-		}
+		f()
 	})
 }
 
@@ -46,7 +39,8 @@ func (s *Sequence) start(f func()) {
 func (s *Sequence) removeFirst() func() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.waiting = s.waiting[1:]; len(s.waiting) == 0 {
+	s.waiting = s.waiting[1:]
+	if len(s.waiting) == 0 {
 		return nil
 	}
 	return s.waiting[0]
