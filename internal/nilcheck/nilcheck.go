@@ -7,7 +7,8 @@ import (
 	"reflect"
 )
 
-// IsTypedNil reports whether an interface holds a nil pointer, function, map, channel or slice.
+// IsTypedNil reports whether value is a nil pointer, function, map, channel or slice. A plain nil, which has no type, is not
+// one of these.
 func IsTypedNil(value any) bool {
 	v := reflect.ValueOf(value)
 	switch v.Kind() {

@@ -24,10 +24,13 @@ func Generation(pod *v1.Pod) int64 {
 // does since v1.34. It uses reflection, because Kubernetes before v1.33 does not have the field. It modifies
 // the list of conditions in place: call it after [Set], which copies the list.
 func Observe(status *v1.PodStatus, conditionType v1.PodConditionType, generation int64) {
-	if condition := Get(status, conditionType); condition != nil {
-		if field := reflect.ValueOf(condition).Elem().FieldByName("ObservedGeneration"); field.IsValid() {
-			field.SetInt(generation)
-		}
+	condition := Get(status, conditionType)
+	if condition == nil {
+		return
+	}
+	field := reflect.ValueOf(condition).Elem().FieldByName("ObservedGeneration")
+	if field.IsValid() { // not before Kubernetes v1.33
+		field.SetInt(generation)
 	}
 }
 
@@ -51,7 +54,7 @@ func Set(status *v1.PodStatus, condition v1.PodCondition, now metav1.Time) {
 		condition.LastTransitionTime = now
 	}
 	if Get(status, condition.Type) == nil {
-		status.Conditions = append(slices.Clip(status.Conditions), condition)
+		status.Conditions = append(slices.Clip(status.Conditions), condition) // Clip makes append copy the list
 		return
 	}
 	status.Conditions = slices.Clone(status.Conditions)

@@ -12,7 +12,7 @@ import (
 )
 
 // Set changes the status, reason and message of a condition, LastTransitionTime only together with the status, and no
-// other fields. A status that shares its list with a cached one is changed. The cached list is not, neither by Set nor
+// other fields. The status shares its list of conditions with a cached one. The cached list is changed neither by Set nor
 // by a later Observe.
 func TestSet(t *testing.T) {
 	before, now := metav1.NewTime(time.Unix(1, 0)), metav1.NewTime(time.Unix(2, 0))

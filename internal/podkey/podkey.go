@@ -6,7 +6,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// Of returns the UID of a pod. A pod without a UID, as in a program that makes its own pods, has its [Name].
+// Of returns the UID of a pod. For a pod without a UID, as in a program that makes its own pods, it returns [Name].
 func Of(pod *v1.Pod) types.UID {
 	if pod.UID != "" {
 		return pod.UID
@@ -14,5 +14,5 @@ func Of(pod *v1.Pod) types.UID {
 	return Name(pod)
 }
 
-// Name returns NAMESPACE/NAME as a key.
+// Name returns NAMESPACE/NAME of a pod, in the type of a key.
 func Name(pod *v1.Pod) types.UID { return types.UID(pod.Namespace + "/" + pod.Name) }

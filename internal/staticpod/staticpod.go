@@ -18,8 +18,8 @@ const (
 // Is reports whether a pod is a static pod, by the rule of the kubelet's IsStaticPod. A pod without
 // [SourceAnnotation] is not static.
 func Is(pod *v1.Pod) bool {
-	source, known := pod.Annotations[SourceAnnotation]
-	return known && source != sourceAPI
+	source, isSet := pod.Annotations[SourceAnnotation]
+	return isSet && source != sourceAPI
 }
 
 // IsOrMirrors reports whether a pod is a static pod or a mirror pod.
@@ -27,6 +27,6 @@ func IsOrMirrors(pod *v1.Pod) bool { return Is(pod) || IsMirror(pod) }
 
 // IsMirror reports whether a pod is a mirror pod.
 func IsMirror(pod *v1.Pod) bool {
-	_, mirror := pod.Annotations[v1.MirrorPodAnnotationKey]
-	return mirror
+	_, isSet := pod.Annotations[v1.MirrorPodAnnotationKey]
+	return isSet
 }

@@ -12,7 +12,8 @@ const Lag = 100 * time.Millisecond
 
 // WholeSeconds adds [Lag] to remaining and rounds the sum down to seconds. The result is at least 0.
 func WholeSeconds(remaining time.Duration) int64 {
-	return int64(max(min(remaining, math.MaxInt64-Lag)+Lag, 0) / time.Second)
+	sum := min(remaining, math.MaxInt64-Lag) + Lag // min: the sum must not overflow
+	return int64(max(sum, 0) / time.Second)
 }
 
 // After returns a channel that delivers a time at t, or that is closed if t has passed. A timer of 0 or less
@@ -31,7 +32,7 @@ func Passed() <-chan time.Time {
 	return passed
 }
 
-// Earlier returns the earlier one of two times. A zero time is ignored.
+// Earlier returns the earlier one of two times. A zero time means that there is no time: Earlier returns the other one.
 func Earlier(a, b time.Time) time.Time {
 	isBEarlier := !b.IsZero() && b.Before(a)
 	if a.IsZero() || isBEarlier {

@@ -22,7 +22,8 @@ func TestWholeSeconds(t *testing.T) {
 	}
 }
 
-// A zero time means that there is no time. Earlier ignores it. Later needs no such rule: a zero time is never later.
+// A zero time means that there is no time. Earlier ignores it. Later needs no such rule, because a zero time is before all
+// others.
 func TestEarlierAndLater(t *testing.T) {
 	none, one, two := time.Time{}, time.Unix(1, 0), time.Unix(2, 0)
 	for _, test := range []struct{ a, b, earlier, later time.Time }{
