@@ -15,7 +15,8 @@ func Count(pods ...*v1.Pod) map[string]int {
 			continue
 		}
 		for status := range running(&pod.Status) {
-			counts[string(Of(pod, status.Name, ""))]++
+			const imageSignal = "" // unknown
+			counts[string(Of(pod, status.Name, imageSignal))]++
 		}
 	}
 	return counts

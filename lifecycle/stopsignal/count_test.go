@@ -13,7 +13,7 @@ import (
 	"github.com/kubegrace/kubegrace/metrics"
 )
 
-// countedPods returns two pods with containers of each kind. One container has ended.
+// countedPods returns two pods. The first has containers of each kind, one of which has ended; the second has only web.
 func countedPods() []*v1.Pod {
 	return []*v1.Pod{
 		{
@@ -29,8 +29,8 @@ func countedPods() []*v1.Pod {
 }
 
 // The pods of countedPods have two containers with SIGQUIT in their status, one with SIGUSR1 in its spec, and two without a
-// signal, which count as SIGTERM. The container that has ended does not count. The metric kubelet_pod_stop_signals_count
-// shows the counts.
+// signal, which count as SIGTERM. The container that has ended does not count, and a nil pod is ignored. The metric
+// kubelet_pod_stop_signals_count shows the counts.
 func TestCountFillsTheMetric(t *testing.T) {
 	registry := prometheus.NewPedanticRegistry()
 	handle, err := metrics.NewLifecycle(registry, metrics.Options{})

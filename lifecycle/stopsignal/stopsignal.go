@@ -33,10 +33,11 @@ func Of(pod *v1.Pod, container, imageSignal string) v1.Signal {
 // SIGTERM.
 func OfImage(imageSignal string) v1.Signal {
 	name := strings.ToUpper(strings.TrimSpace(imageSignal))
+	isNumber := strings.Trim(name, "0123456789") == ""
 	switch {
 	case name == "":
 		return v1.SIGTERM
-	case strings.HasPrefix(name, "SIG") || strings.Trim(name, "0123456789") == "":
+	case strings.HasPrefix(name, "SIG") || isNumber:
 		return v1.Signal(name)
 	default:
 		return v1.Signal("SIG" + name)

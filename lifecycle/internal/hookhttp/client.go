@@ -23,7 +23,7 @@ func NewClient(dial func(ctx context.Context, network, addr string) (net.Conn, e
 	return client{&http.Client{
 		Transport: &http.Transport{
 			DialContext:       dial,
-			DisableKeepAlives: true,
+			DisableKeepAlives: true,                                  // one kept alive would cost two goroutines and a file descriptor for each pod
 			TLSClientConfig:   &tls.Config{InsecureSkipVerify: true}, // as the kubelet: pods have no certificates of a known CA
 		},
 		CheckRedirect: onSameHost,
@@ -40,8 +40,9 @@ func (c client) Do(req *http.Request) (*http.Response, error) {
 	return resp, err
 }
 
-// onSameHost follows up to ten redirects on the host of the first request, like the kubelet's
-// RedirectChecker. A redirect to another host is not followed; it is the response.
+// onSameHost decides whether the redirect to req, after the requests via, is followed. Like the kubelet's
+// RedirectChecker, it follows up to ten redirects on the host of the first request. A redirect to another host
+// is not followed; it is the response.
 //
 // It removes the hook's headers, which may be secret, from a redirect to another port or scheme. That is
 // another server: the host may be a node that many pods share. net/http, and so the kubelet, compares only
@@ -55,8 +56,8 @@ func onSameHost(req *http.Request, via []*http.Request) error {
 	if len(via) >= 10 {
 		return errors.New("stopped after 10 redirects")
 	}
-	isOther := func(r *http.Request) bool { return originOf(r.URL) != originOf(first.URL) }
-	if isOther(req) || slices.ContainsFunc(via, isOther) {
+	isToOtherServer := func(r *http.Request) bool { return originOf(r.URL) != originOf(first.URL) }
+	if isToOtherServer(req) || slices.ContainsFunc(via, isToOtherServer) {
 		maps.DeleteFunc(req.Header, func(name string, _ []string) bool { return name != "Accept" && name != "User-Agent" })
 	}
 	return nil

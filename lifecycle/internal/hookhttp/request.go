@@ -30,31 +30,37 @@ func (s *Sender) request(ctx context.Context, host string, container *v1.Contain
 	if req.URL.Host != hostPort { // an unvalidated scheme may contain another host
 		return nil, fmt.Errorf("scheme and path point to host %q instead of %q", req.URL.Host, hostPort)
 	}
+	// Set the headers of the hook, and the defaults of those that it does not set.
 	req.Header = http.Header{}
 	for _, header := range action.HTTPHeaders {
 		req.Header.Add(header.Name, header.Value)
 	}
-	req.Host = req.Header.Get("Host")
+	req.Host = req.Header.Get("Host") // "": net/http sends the URL's host
 	for name, value := range map[string]string{"User-Agent": s.UserAgent, "Accept": "*/*"} {
-		if _, listed := req.Header[name]; !listed {
+		if _, isSet := req.Header[name]; !isSet {
 			req.Header.Set(name, value)
 		}
 	}
-	if req.Header.Get("Accept") == "" {
+	if req.Header.Get("Accept") == "" { // the hook has set it to ""
 		req.Header.Del("Accept")
 	}
 	return req, nil
 }
 
-// portOf returns a port number between 1 and 65535. A string is the name of a port of the container, or
-// else a number (the kubelet's ResolveContainerPort). container may be nil.
+// portOf returns the port number, between 1 and 65535, of a hook's port. A port that is a string is the name of
+// a port of the container or, if none has this name, a number (the kubelet's ResolveContainerPort). container may
+// be nil.
 func portOf(port intstr.IntOrString, container *v1.Container) (number int, err error) {
-	if port.Type != intstr.String {
+	named := portNamed(container, port.StrVal)
+	switch {
+	case port.Type != intstr.String:
 		number = int(port.IntVal)
-	} else if named := portNamed(container, port.StrVal); named != nil {
+	case named != nil:
 		number = int(named.ContainerPort)
-	} else if number, err = strconv.Atoi(port.StrVal); err != nil {
-		return 0, err
+	default:
+		if number, err = strconv.Atoi(port.StrVal); err != nil {
+			return 0, err
+		}
 	}
 	if number < 1 || number > 65535 {
 		return 0, fmt.Errorf("invalid port number: %v", number)

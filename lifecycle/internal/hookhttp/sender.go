@@ -47,10 +47,10 @@ func (s *Sender) Get(ctx context.Context, host string, pod *v1.Pod, container *v
 	if err != nil || resp == nil { // the Doer of a test may return neither, as in the kubelet's tests
 		return plainHost, err
 	}
-	if resp.Body != nil && resp.ContentLength <= maxBody { // a Doer other than net/http may leave the body nil
-		_, _ = io.CopyN(io.Discard, resp.Body, maxBody) // errors of the body do not matter: only the status counts
-	}
-	if resp.Body != nil {
+	if resp.Body != nil { // a Doer other than net/http may leave it nil
+		if resp.ContentLength <= maxBody { // also -1, an unknown length
+			_, _ = io.CopyN(io.Discard, resp.Body, maxBody) // errors of the body do not matter: only the status counts
+		}
 		_ = resp.Body.Close() // an error does not matter either
 	}
 	if s.FailOnStatus && resp.StatusCode/100 != 2 {
@@ -69,7 +69,8 @@ func (s *Sender) Get(ctx context.Context, host string, pod *v1.Pod, container *v
 func (s *Sender) send(req *http.Request, pod *v1.Pod) (resp *http.Response, plainHost string, err error) {
 	resp, err = s.Doer.Do(req)
 	var urlErr *url.Error
-	if !errors.As(err, &urlErr) || !strings.Contains(urlErr.Err.Error(), "server gave HTTP response to HTTPS client") {
+	isPlainAnswer := errors.As(err, &urlErr) && strings.Contains(urlErr.Err.Error(), "server gave HTTP response to HTTPS client")
+	if !isPlainAnswer {
 		return resp, "", err
 	}
 	plainReq := req.Clone(req.Context())
