@@ -23,9 +23,8 @@ type period struct{ from, to time.Time }
 
 // Away makes the runtime unavailable for a period, as if its process had crashed. The period lasts from
 // now+from to now+to. During the period each Running, StopContainer and RunInContainer fails with [ErrAway],
-// and such calls in progress fail when it begins.
-// The containers keep running: a signal that was sent still has its effect, but the kill at the end of
-// a failed call's timeout is not sent. Each call of Away adds a period.
+// and such calls in progress fail when it begins. The containers keep running: a signal that was sent still has
+// its effect, but the kill at the end of a failed call's timeout is not sent. Each call of Away adds a period.
 func (r *absence) Away(from, to time.Duration) {
 	now := time.Now()
 	r.mu.Lock()

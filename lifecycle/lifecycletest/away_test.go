@@ -13,8 +13,8 @@ import (
 	"github.com/kubegrace/kubegrace/lifecycle/lifecycletest"
 )
 
-// The runtime is away from 1 s to 3 s. A StopContainer call in progress fails at 1 s, and calls at 1 s fail at once. The stop
-// signal was sent at 0 s, so the container, which takes 5 s, ends at 5 s.
+// The runtime is away from 1 s to 3 s. A StopContainer call in progress fails at 1 s, and a command fails at once. A second
+// StopContainer call at 3 s works. It returns at 5 s, because the container takes 5 s from the first signal, at 0 s.
 func TestAwayMakesCallsFail(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		rt := lifecycletest.NewRuntime()
@@ -23,7 +23,7 @@ func TestAwayMakesCallsFail(t *testing.T) {
 		began := time.Now()
 		require.ErrorIs(t, rt.StopContainer(t.Context(), "app", 30), lifecycletest.ErrAway)
 		require.Equal(t, time.Second, time.Since(began), "the running call fails when the period starts")
-		_, err := rt.RunInContainer(t.Context(), "app", nil, 0)
+		_, err := rt.RunInContainer(t.Context(), "app", []string{"true"}, 0)
 		require.ErrorIs(t, err, lifecycletest.ErrAway)
 		<-time.After(2 * time.Second)
 		require.NoError(t, rt.StopContainer(t.Context(), "app", 30))

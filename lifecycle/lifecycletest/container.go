@@ -31,9 +31,9 @@ type container struct {
 	termTimer    *time.Timer // of ExitAfterTerm, from the stop signal; nil: none
 }
 
-// run starts a container, which follows the script. Its exit is recorded in log.
-func run(pod types.UID, listed lifecycle.Container, script Script, log *records) *container {
-	c := &container{pod: pod, listed: listed, script: script, records: log}
+// run starts a container, which follows the script. It adds its exit to exits.
+func run(pod types.UID, listed lifecycle.Container, script Script, exits *records) *container {
+	c := &container{pod: pod, listed: listed, script: script, records: exits}
 	c.exited, c.setExited = context.WithCancel(context.Background()) //nolint:forbidigo // it outlives the call that starts it
 	c.mu.Lock()                                                      // end must not run before exitTimer is set
 	defer c.mu.Unlock()
@@ -82,16 +82,7 @@ func (c *container) endLocked(by ExitCause) {
 func (c *container) stop(ctx context.Context, timeoutSeconds int64, released <-chan struct{}) error {
 	switch hangs, fails := c.nextFault(); {
 	case hangs:
-		ended := ctx.Done()
-		if c.script.HangIgnoresContext {
-			ended = nil
-		}
-		select {
-		case <-ended:
-			return ctx.Err()
-		case <-released:
-			return ErrScripted
-		}
+		return c.hang(ctx, released)
 	case fails:
 		return ErrScripted
 	case timeoutSeconds <= 0:
@@ -99,10 +90,11 @@ func (c *container) stop(ctx context.Context, timeoutSeconds int64, released <-c
 	default:
 		c.signal()
 	}
-	if c.script.StopReturnsEarly {
+	if c.script.StopReturnsEarly { // the kill at the end of the timeout must not depend on this call
 		time.AfterFunc(graceperiod.Duration(timeoutSeconds), func() { c.end(ByKill) })
 		return nil
 	}
+	// Wait for the exit, at most until the timeout, and then for StopReturnsLate.
 	timeout := time.NewTimer(graceperiod.Duration(timeoutSeconds))
 	defer timeout.Stop()
 	select {
@@ -116,6 +108,19 @@ func (c *container) stop(ctx context.Context, timeoutSeconds int64, released <-c
 		return ctx.Err()
 	}
 	return nil
+}
+
+// hang blocks a StopContainer call until ctx ends, unless the script makes the call ignore ctx, or until released is closed.
+func (c *container) hang(ctx context.Context, released <-chan struct{}) error {
+	if c.script.HangIgnoresContext {
+		ctx = context.WithoutCancel(ctx)
+	}
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-released:
+		return ErrScripted
+	}
 }
 
 // nextFault counts a StopContainer call, and returns what the script has the call do: hang, fail or, if both
@@ -164,6 +169,7 @@ func (c *container) exec(ctx context.Context, cmd []string, timeout time.Duratio
 	}
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	defer context.AfterFunc(c.exited, func() { cancel(errContainerExited) })()
+	stopWatching := context.AfterFunc(c.exited, func() { cancel(errContainerExited) })
+	defer stopWatching()
 	return c.script.Exec(ctx, cmd)
 }

@@ -59,8 +59,8 @@ func (r *Runtime) Running(ctx context.Context, pod *v1.Pod) ([]lifecycle.Contain
 		}
 	}
 	if l.Poll > 0 {
-		nextPoll := l.Poll - time.Since(setAt)%l.Poll
-		if err := wait(ctx, nextPoll); err != nil {
+		untilNextPoll := l.Poll - time.Since(setAt)%l.Poll
+		if err := wait(ctx, untilNextPoll); err != nil {
 			return nil, err
 		}
 	}
@@ -74,8 +74,8 @@ func (r *Runtime) Running(ctx context.Context, pod *v1.Pod) ([]lifecycle.Contain
 	return running, nil
 }
 
-// listed returns the containers of a pod that a list has now: the running ones. If l.HasEnded is set it includes the
-// ended ones. It leaves out those in l.Lacks.
+// listed returns the containers that a list of a pod has now: the running ones, and those that have ended if l.HasEnded is
+// set, but none of l.Lacks.
 func (r *Runtime) listed(pod *v1.Pod, l Lists) []lifecycle.Container {
 	r.mu.Lock()
 	defer r.mu.Unlock()

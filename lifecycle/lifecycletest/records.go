@@ -70,7 +70,7 @@ func (r *records) Exits() []Exit {
 	return slices.Clone(r.exits)
 }
 
-// stopCalled records a StopContainer call. recordResult records its result.
+// stopCalled records a StopContainer call that begins. recordResult adds its result when it returns.
 func (r *records) stopCalled(id string, timeoutSeconds int64) (recordResult func(error)) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -115,7 +115,8 @@ func (r *Runtime) Exited(id string) <-chan struct{} {
 	if c := r.find(id); c != nil {
 		return c.exited.Done()
 	}
-	if !slices.ContainsFunc(r.Exits(), func(e Exit) bool { return e.ID == id }) {
+	wasRemoved := slices.ContainsFunc(r.Exits(), func(e Exit) bool { return e.ID == id })
+	if !wasRemoved {
 		return nil
 	}
 	closed := make(chan struct{})
@@ -129,7 +130,7 @@ func (r *Runtime) Release() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	select {
-	case <-r.released:
+	case <-r.released: // Release was called before
 	default:
 		close(r.released)
 	}
@@ -143,9 +144,10 @@ func (r *Runtime) StopContainer(ctx context.Context, id string, timeoutSeconds i
 	recordResult := r.stopCalled(id, timeoutSeconds)
 	ctx, cancel, isAway := r.limit(ctx)
 	defer cancel()
-	c, err := r.find(id), ErrAway
-	switch {
+	var err error
+	switch c := r.find(id); {
 	case isAway:
+		err = ErrAway
 	case c == nil:
 		err = errUnknown(id)
 	default:
