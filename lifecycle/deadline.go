@@ -16,7 +16,7 @@ type deadline struct {
 	shortened bool // the grace period was shortened during the termination
 }
 
-// deadlineIn returns the deadline of a grace period that begins now. Negative seconds count as 0.
+// deadlineIn returns the deadline of a grace period that begins now. Negative seconds end now.
 func deadlineIn(seconds int64) deadline {
 	return deadline{granted: seconds, end: time.Now().Add(graceperiod.Duration(max(seconds, 0)))}
 }
@@ -27,18 +27,17 @@ func (d deadline) hasPassed() bool { return !time.Now().Before(d.end) }
 // period, but at least 2 s (the kubelet's minimumGracePeriodInSeconds). After the deadline this minimum
 // shrinks to 0 second by second; otherwise each repeated call would add 2 s.
 func (d deadline) stopTimeout() int64 {
-	granted := max(d.granted, 0)
-	elapsed := graceperiod.Duration(granted) - time.Until(d.end)
-	timeout := graceperiod.Remaining(granted, elapsed)
-	late := time.Since(d.end)
-	if late < times.Lag { // timers fire late: a call that was due at the deadline still gets the minimum
-		return timeout
+	late := time.Since(d.end) // negative before the deadline
+	if late < times.Lag {     // timers fire late: a call that was due at the deadline still gets the minimum
+		granted := max(d.granted, 0)
+		elapsed := graceperiod.Duration(granted) - time.Until(d.end)
+		return graceperiod.Remaining(granted, elapsed)
 	}
 	minimum := graceperiod.Duration(graceperiod.MinimumContainerSeconds)
-	return min(timeout, int64(max(minimum-late, 0)/time.Second))
+	return int64(max(minimum-late, 0) / time.Second)
 }
 
-// cause returns the cause for cancelling a hook that still runs at the deadline.
+// cause returns the cause with which a hook that still runs at the deadline is cancelled.
 func (d deadline) cause() Cause {
 	if d.shortened {
 		return CauseShortened

@@ -8,13 +8,12 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime"
-
-	"github.com/kubegrace/kubegrace/internal/call"
 )
 
 // recordKilling records the Killing event of the container.
 func (s *containerStop) recordKilling() {
-	s.record(containerReference(s.apiPod, s.role, s.container.Name), v1.EventTypeNormal, "Killing", killingMessage(s.options.message, s.container))
+	object := containerReference(s.apiPod, s.role, s.container.Name)
+	s.record(object, v1.EventTypeNormal, "Killing", killingMessage(s.options.message, s.container))
 }
 
 // killingMessage returns the message of the Killing event; by default it names the container. Like the kubelet, it
@@ -51,20 +50,20 @@ func (s *containerStop) recordLocked(object runtime.Object, eventtype, reason, m
 func (s *containerStop) notifyLocked(what string, notify func()) {
 	previous, notified := s.lastNotified, make(chan struct{})
 	s.lastNotified = notified
-	ctx, about := s.ctx, logValues(s.apiPod, s.container.Name)
-	s.pod.spawn(ctx, what, s.apiPod, s.container.Name, func() error {
-		if previous != nil {
+	ctx, apiPod := s.ctx, s.apiPod // begin may change them before notify is called
+	s.pod.spawn(agentCall{ctx: ctx, name: what, apiPod: apiPod, container: s.container.Name, do: func() error {
+		if previous != nil { // nil: this is the first call
 			<-previous
 		}
-		defer call.Watch(ctx, what, 0, about()...)()
+		defer watchCall(ctx, what, apiPod, s.container.Name)()
 		notify()
 		return nil
-	}, func(err error) {
-		if err != nil {
+	}, returned: func(err error) {
+		if err != nil { // notify panicked
 			s.addError(err)
 		}
 		close(notified) // last: whoever waits for it reads the result next
-	})
+	}})
 }
 
 // addError adds an error to the container's result: that of a callback that panicked.
@@ -74,9 +73,8 @@ func (s *containerStop) addError(err error) {
 	s.result.Err = errors.Join(s.result.Err, err)
 }
 
-// waitForEvents waits up to abandonAfter until the container's events are recorded and OnHook has
-// returned. Both therefore usually happen before the termination ends, but a recorder that hangs cannot
-// prevent that end.
+// waitForEvents waits until the container's events are recorded and OnHook has returned, but only briefly: both
+// usually happen before the termination ends, but a recorder that hangs cannot prevent that end.
 func (s *containerStop) waitForEvents() {
 	s.pod.mu.Lock()
 	notified := s.lastNotified
@@ -84,35 +82,35 @@ func (s *containerStop) waitForEvents() {
 	if notified == nil { // there was no event and no OnHook
 		return
 	}
+	waitBriefly(s.ctx, notified)
+}
+
+// waitBriefly waits until done is closed, at most for abandonAfter, which is 1 s, and not after the end of ctx.
+func waitBriefly(ctx context.Context, done <-chan struct{}) {
 	timer := time.NewTimer(abandonAfter)
 	defer timer.Stop()
 	select {
-	case <-notified:
+	case <-done:
 	case <-timer.C:
-	case <-s.ctx.Done():
+	case <-ctx.Done():
 	}
 }
 
-// recordWarning records a Warning event that belongs to no containerStop. It waits up to abandonAfter for the
-// recorder.
+// recordWarning records a Warning event for PostStart or Termination.Wait; the stop of a container uses record. It waits
+// for the recorder, but only briefly, because the recorder may hang. container is "" if the event is about the whole pod.
 func (p *podState) recordWarning(ctx context.Context, apiPod *v1.Pod, container string, object runtime.Object, reason, message string) {
 	recorder := p.terminator.opts.Events
 	if recorder == nil {
 		return
 	}
+	const name = "the event recorder"
 	recorded := make(chan struct{})
-	p.spawn(ctx, "the event recorder", apiPod, container, func() error {
-		defer call.Watch(ctx, "the event recorder", 0, logValues(apiPod, container)()...)()
+	p.spawn(agentCall{ctx: ctx, name: name, apiPod: apiPod, container: container, do: func() error {
+		defer watchCall(ctx, name, apiPod, container)()
 		recorder.Event(object, v1.EventTypeWarning, reason, message)
 		return nil
-	}, func(error) { close(recorded) })
-	timer := time.NewTimer(abandonAfter)
-	defer timer.Stop()
-	select {
-	case <-recorded:
-	case <-timer.C:
-	case <-p.terminator.ctx.Done():
-	}
+	}, returned: func(error) { close(recorded) }}) // a panic has been logged
+	waitBriefly(p.terminator.ctx, recorded)
 }
 
 // containerReference returns the object of a container's events: the pod, with the path of the container

@@ -15,8 +15,8 @@ import (
 // event, the preStop hook and the stop are as in [Terminator.KillPod], but the container does not wait
 // for others. Concurrent calls for several containers run in parallel (k/k#138146).
 //
-// KillContainer stops the run that the runtime lists with c.ID and c.Began; if one of both has no Began, with
-// c.ID. If there is no such run, the outcome is [OutcomeNotFound]. If the runtime cannot list, a successful
+// KillContainer stops the run that the runtime lists with c.ID and c.Began; if c or the listed run has no Began,
+// c.ID alone decides. If there is no such run, the outcome is [OutcomeNotFound]. If the runtime cannot list, a successful
 // StopContainer proves that the container has ended.
 //
 // If the container is already being stopped, alone or with its pod, KillContainer waits for that stop,
@@ -50,17 +50,18 @@ func (tr *Terminator) KillContainer(ctx context.Context, pod *v1.Pod, c Containe
 	options := stopOptions{ignoreOrder: true, oneAttempt: req.OneAttempt, message: req.message(pod, c.Name), hooks: req.Hooks}
 	// Look for the run in a new list.
 	state := tr.lock(pod)
-	state.callers++
+	state.callers++ // keeps the state during the wait
 	list := state.requestList(tr.callContext(ctx), pod)
 	state.unlock()
-	err := list.wait(ctx)
-	options.trustSuccess = errors.Is(err, errors.ErrUnsupported) // the runtime cannot list
+	listErr := list.wait(ctx) // after an error the run is stopped without being looked for
+	cannotList := errors.Is(listErr, errors.ErrUnsupported)
+	options.trustSuccess = cannotList
 	state.mu.Lock()
 	state.callers--
-	s := state.stopOf(c) // by another caller, or one that was given up; nil: none
+	s := state.stopOf(c) // an earlier stop of the run, in progress or ended; nil: none
 	isBeingStopped := s != nil && s.inProgress
 	listed, found := state.lists.find(c)
-	if err == nil && !found && !isBeingStopped { // it has ended
+	if listErr == nil && !found && !isBeingStopped { // it has ended
 		defer state.unlock()
 		if s != nil && s.result.Outcome.hasEnded() { // another caller has stopped it
 			return s.result, nil
@@ -68,8 +69,8 @@ func (tr *Terminator) KillContainer(ctx context.Context, pod *v1.Pod, c Containe
 		result.Phase, result.Outcome = PhaseEnded, OutcomeNotFound
 		return result, nil
 	}
-	if err == nil && found {
-		c = listed
+	if listErr == nil && found {
+		c = listed // with its Began, which the caller need not know
 	}
 	// Begin to stop it, or join its stop in progress, and wait for the end of the stop.
 	s = state.stop(tr.callContext(ctx), pod, c, newDeadline, options)
@@ -86,5 +87,5 @@ func (tr *Terminator) KillContainer(ctx context.Context, pod *v1.Pod, c Containe
 	if inProgress {
 		return result, stillRunningError([]string{fullName(pod, c.Name)}, context.Cause(ctx))
 	}
-	return result, Result{Containers: []ContainerResult{result}}.Err()
+	return result, Result{Containers: []ContainerResult{result}}.Err() // nil if the container has ended
 }

@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// kubeletKill computes the kubelet's kill of a pod, killContainersWithSyncResult and killContainer,
-// without goroutines or a clock. All times count from the start of the first kill. For each class of
+// kubeletKill is a model of the kubelet's kill of a pod: it computes, without goroutines or a clock, what
+// killContainersWithSyncResult and killContainer do. All times count from the start of the first kill. For each class of
 // differences in differs, the model does what kubegrace does instead: each condition that reads differs is one
 // difference, and all other lines are the kubelet's.
 type kubeletKill struct {
@@ -28,17 +28,18 @@ type kubeletKill struct {
 // never.
 type failurePeriod struct{ from, until time.Duration }
 
-// run computes the kill of the pod, and up to killTries kills if they fail, each killPause after the last.
+// run computes a kill of the pod and, as long as it fails, another one killPause later, up to killTries in all.
 func (k *kubeletKill) run() killTimeline {
 	k.endsAt, k.calls, k.hookRan = map[string]time.Duration{}, map[string]int{}, map[string]bool{}
 	for _, c := range k.Containers {
 		k.endsAt[c.Name] = cmp.Or(c.ExitsAt, never)
 	}
-	for at, tries, failed := time.Duration(0), 0, true; failed && tries < killTries; tries++ {
+	at, failed := time.Duration(0), true
+	for tries := 0; failed && tries < killTries; tries++ {
 		at, failed = k.killContainers(at)
-		k.lines.add(at, "", "kill returned, failed: %t", failed)
+		k.lines.add(at, thePod, "kill returned, failed: %t", failed)
 		if failed && k.OnlyContainer == "" { // SyncTerminatingPod records it
-			k.lines.add(at, "", "FailedKillPod")
+			k.lines.add(at, thePod, "FailedKillPod")
 		}
 		at += killPause
 	}
@@ -63,7 +64,7 @@ func (k *kubeletKill) killContainers(at time.Duration) (returned time.Duration, 
 	for _, period := range k.failing { // kubegrace records a failure at once, unless another container is failing
 		isAnotherFailing := slices.ContainsFunc(k.failing, func(other failurePeriod) bool { return other.from < period.from && period.from < other.until })
 		if period.from < never && !isAnotherFailing {
-			k.lines.add(period.from, "", "FailedKillPod")
+			k.lines.add(period.from, thePod, "FailedKillPod")
 		}
 	}
 	return returned, failed
@@ -106,12 +107,13 @@ func (k *kubeletKill) calculateEffectiveGracePeriod() int64 {
 }
 
 // killContainer is the kubelet's function of this name: the event, the hook, the wait for the container's turn, and one
-// StopContainer call, each with the rest of the grace period. returned is when it returns; isKilled is false if it failed.
+// StopContainer call, each with the rest of the grace period. began is when it is called. returned is when it returns;
+// isKilled is false if it failed.
 func (k *kubeletKill) killContainer(c killContainer, began time.Duration) (returned time.Duration, isKilled bool) {
 	if c.Role == roleMissing && !k.differs[specIsMissing] {
 		return began, false // failed to get containerSpec
 	}
-	grace, now := k.setTerminationGracePeriod(c), began
+	grace, now := k.setTerminationGracePeriod(c), began // grace is what is left at the time now
 	k.lines.add(now, c.Name, "Killing: %s", cmp.Or(k.Message, "Stopping container "+c.Name))
 	switch {
 	case k.OnlyContainer == "" && !k.InFork: // killed by a pod worker, whose override is never nil
@@ -119,7 +121,7 @@ func (k *kubeletKill) killContainer(c killContainer, began time.Duration) (retur
 	case k.Override != nil:
 		grace = *k.Override
 	}
-	given, end := grace, began+inSeconds(grace)
+	given, end := grace, began+inSeconds(grace) // the whole grace period, and its end
 	if c.Hook != noHook && grace > 0 && (!k.hookRan[c.Name] || !k.differs[hookRunsAgain]) {
 		used := k.executePreStopHook(c, now, grace)
 		now, grace = now+used, grace-int64(used/time.Second)
@@ -139,7 +141,7 @@ func (k *kubeletKill) killContainer(c killContainer, began time.Duration) (retur
 	return k.stop(c, now, max(grace, 2), given, end)
 }
 
-// executePreStopHook runs the hook at a time, and returns how long the kill waits for it.
+// executePreStopHook runs the hook at a time, and returns how much of the grace period the kill waits for it.
 func (k *kubeletKill) executePreStopHook(c killContainer, at time.Duration, grace int64) (used time.Duration) {
 	limit, takes, fails := inSeconds(grace), c.HookTakes, c.HookFails
 	k.lines.add(at, c.Name, "hook began")
@@ -178,9 +180,10 @@ func (k *kubeletKill) turn(c killContainer, began time.Duration) (turn time.Dura
 	return turn
 }
 
-// stop calls StopContainer once. After a failure kubegrace calls it again, with the time until end: 5 s
-// (DefaultStopTimeoutSlack) after the timeout of a call that hangs, and after a pause of 0.1 to 1 s otherwise. returned
-// is when the last call returns; isKilled is false if it failed.
+// stop calls StopContainer once, at a time and with a timeout of so many seconds. After a failure kubegrace calls it again,
+// with the time until end: 5 s (DefaultStopTimeoutSlack) after the timeout of a call that hangs, and after a pause of 0.1 to
+// 1 s otherwise. given is the whole grace period, which ends at end. returned is when the last call returns; isKilled is
+// false if it failed.
 func (k *kubeletKill) stop(c killContainer, at time.Duration, seconds, given int64, end time.Duration) (returned time.Duration, isKilled bool) {
 	failingSince := never // when the first failed call returned
 	killed := func(at time.Duration) (time.Duration, bool) {
@@ -205,7 +208,8 @@ func (k *kubeletKill) stop(c killContainer, at time.Duration, seconds, given int
 		default: // the kubelet's kill has failed: sidecars that wait for this container wait until their deadline
 			return returned, false
 		}
-		if failingSince = min(failingSince, returned); k.endsAt[c.Name] <= returned { // the runtime does not list it
+		failingSince = min(failingSince, returned)
+		if k.endsAt[c.Name] <= returned { // the runtime does not list it
 			return killed(returned)
 		}
 	}

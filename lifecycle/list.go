@@ -23,16 +23,16 @@ type lists struct {
 	failures     int       // number of failures since the last success
 }
 
-// logList logs a failure that differs from that of the previous list, and the first success after failures. It
-// does not log that Close has cancelled the list, or that the runtime cannot list at all. logList locks the
-// mutex.
+// logList logs the failure err of a list, unless the previous list failed with the same text, and the first success (nil)
+// after failures. It does not log that Close has cancelled the list, or that the runtime cannot list at all. logList locks
+// the mutex.
 func (p *podState) logList(list *listCall, err error) {
 	isCancelled := list.ctx.Err() != nil && (errors.Is(err, context.Canceled) || errors.Is(err, CauseTerminatorClosed))
 	if isCancelled || errors.Is(err, errors.ErrUnsupported) {
 		return
 	}
 	p.mu.Lock()
-	previous, failures := p.lists.failure, p.lists.failures
+	previousErr, failures := p.lists.failure, p.lists.failures
 	p.lists.failure, p.lists.failures = err, failures+1
 	if err == nil {
 		p.lists.failures = 0
@@ -40,9 +40,9 @@ func (p *podState) logList(list *listCall, err error) {
 	p.mu.Unlock()
 
 	switch {
-	case err == nil && previous != nil:
+	case err == nil && previousErr != nil:
 		klog.FromContext(list.ctx).Info("Listed the pod's containers after earlier failures", "pod", klog.KObj(list.pod), "failures", failures)
-	case err != nil && (previous == nil || err.Error() != previous.Error()):
+	case err != nil && (previousErr == nil || err.Error() != previousErr.Error()):
 		klog.FromContext(list.ctx).Error(err, "Failed to list the pod's containers", "pod", klog.KObj(list.pod))
 	}
 }
@@ -78,7 +78,7 @@ func (p *podState) startList() {
 	list := p.lists.queued
 	p.lists.queued = nil
 	switch {
-	case list == nil:
+	case list == nil: // none is requested
 		return
 	case list.ctx.Err() != nil: // the terminator was closed
 		list.err = context.Cause(list.ctx)
@@ -95,24 +95,25 @@ func (p *podState) startList() {
 		p.finishList(list, nil, err)
 	})
 	var running []Container
-	p.spawnRepeated(ctx, p.lists.failure, "the runtime's list", list.pod, "", func() (err error) {
+	p.spawn(agentCall{ctx: ctx, name: "the runtime's list", apiPod: list.pod, previousErr: p.lists.failure, do: func() (err error) {
 		if pods := p.terminator.opts.Pods; pods != nil {
 			running, err = pods.Running(ctx, list.pod)
 		} else {
 			running, err = p.terminator.opts.Runtime.Running(ctx, list.pod)
 		}
 		return err
-	}, func(err error) {
-		if timeout.Stop() {
+	}, returned: func(err error) {
+		if isInTime := timeout.Stop(); isInTime {
 			p.finishList(list, running, err)
 		} else {
 			<-list.done // the timer finishes the list; Close must wait for that
 		}
 		cancel(nil)
-	})
+	}})
 }
 
-// finishList logs and sets the result of a list, applies it to the pod, and makes the next call. It locks the mutex.
+// finishList logs and sets the result of a list, applies it to the pod, and makes the next call if one is queued. It locks
+// the mutex.
 func (p *podState) finishList(list *listCall, running []Container, err error) {
 	if invalid := checkContainers(running); err == nil && invalid != nil {
 		err = fmt.Errorf("the runtime's list: %w", invalid)
@@ -127,7 +128,7 @@ func (p *podState) finishList(list *listCall, running []Container, err error) {
 		p.applyList(list)
 	}
 	p.startList()
-	close(list.done)
+	close(list.done) // those who wait for the list may now read its fields
 }
 
 // applyList updates the pod from a list that has arrived. The caller holds the mutex.
@@ -156,8 +157,8 @@ func (p *podState) applyList(list *listCall) {
 	p.unblockStops()
 }
 
-// find returns the run that the newest list has with c.ID and c.Began. If one of the two has no Began, the ID alone
-// decides. The result has c's name. Its PreStopDone is set if c or the listed run has it set.
+// find returns the run that the newest list has with c.ID and c.Began. If c or the listed run has no Began, the ID alone
+// decides. The result has c's name, by which its caller knows it. Its PreStopDone is set if c or the listed run has it set.
 func (l *lists) find(c Container) (listed Container, found bool) {
 	for _, run := range l.newestRuns {
 		if run.ID == c.ID && (c.Began.IsZero() || run.Began.IsZero() || runOf(run) == runOf(c)) {

@@ -99,12 +99,12 @@ func (m misuse) close() error {
 	return m.Close(ctx)
 }
 
-// Each case is a mistake that an agent can make. The error or the log must say what is wrong, so that its
-// author can find it; nothing may hang or panic.
+// Each case is a mistake that an agent can make. The error or the log must say what is wrong, so that the agent's
+// author can find it; nothing may hang or panic. Calls that wait for release return at the end of the case.
 func TestMisuse(t *testing.T) {
 	for name, test := range map[string]struct {
-		options func(o *lifecycle.TerminatorOptions, release <-chan struct{})
-		do      func(m misuse)
+		options func(o *lifecycle.TerminatorOptions, release <-chan struct{}) // nil: a runtime without containers
+		do      func(m misuse)                                                // makes the mistake, and checks the error or the log
 	}{
 		"one ID for two containers of a list": {
 			options: func(o *lifecycle.TerminatorOptions, _ <-chan struct{}) {

@@ -35,7 +35,8 @@ func TestOnHookGetsTheHooksErrorAndPreStopDone(t *testing.T) {
 // OnHook is called late, because the event recorder hangs before it. Meanwhile a second KillPod, with a copy of the pod, stops
 // the container again. OnHook gets the pod object of the first KillPod, with which the hook ran.
 func TestLateOnHookGetsThePodOfItsHook(t *testing.T) {
-	observer, got := make(hangingObserver), make(chan *v1.Pod, 1)
+	var observer hangingObserver // made in the bubble that waits for it
+	got := make(chan *v1.Pod, 1)
 	inBubble(t, graceSeconds(30), func(b *testBed) {
 		b.addMain("app", sleepHandler(1), lifecycletest.Script{FailStops: 1})
 		_, err := b.KillPod(b.quietContext(), b.pod, lifecycle.Request{OneAttempt: true})

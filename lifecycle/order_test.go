@@ -67,7 +67,7 @@ func (c orderingCase) requireWaits(t *testing.T) {
 }
 
 // A pod has a container of each kind, and the container stray, which its spec lacks. The Killing event of a container names the
-// field of the spec in which the container is. For stray this is spec.containers.
+// field of the spec in which the container is. For stray this is spec.containers. The ephemeral container shell does not run.
 func TestKillingEventNamesTheFieldOfTheContainer(t *testing.T) {
 	inBubble(t, graceSeconds(60), func(b *testBed) {
 		b.addSidecar("proxy", nil, lifecycletest.Script{})

@@ -57,10 +57,11 @@ func newPodState(tr *Terminator, key types.UID) *podState {
 // have ended, unless a termination or a caller may still read them. It drops the pod itself if nothing
 // of it remains.
 func (p *podState) unlock() {
-	if !p.termination.inProgress() && p.callers == 0 {
-		for key, s := range p.stops {
+	mayReadStops := p.termination.inProgress() || p.callers > 0
+	if !mayReadStops {
+		for run, s := range p.stops {
 			if !s.inProgress && (s.result.Outcome.hasEnded() || !s.mayRun()) {
-				delete(p.stops, key)
+				delete(p.stops, run)
 			}
 		}
 	}
@@ -97,7 +98,7 @@ func (p *podState) waitWhile(ctx context.Context, mustWait func() (wait bool, as
 	for {
 		now, ended := time.Now(), ctx.Done()
 		if ctx.Err() != nil {
-			ended = nil // mustWait knows
+			ended = nil // mustWait is called next and can see the end of ctx: the select below must not return for it again
 		}
 		p.mu.Lock()
 		wait, askAgain := mustWait()
@@ -107,7 +108,7 @@ func (p *podState) waitWhile(ctx context.Context, mustWait func() (wait bool, as
 		}
 		changed := p.nextChange()
 		p.unlock()
-		var timer <-chan time.Time
+		var timer <-chan time.Time // nil: it never fires
 		if askAgain.After(now) {
 			timer = times.After(askAgain)
 		}
@@ -122,7 +123,8 @@ func (p *podState) waitWhile(ctx context.Context, mustWait func() (wait bool, as
 // forget implements [Terminator.Forget]: it drops everything except starts and stops in progress.
 func (p *podState) forget() {
 	if t := p.termination; t.inProgress() && t.needsList() {
-		t.minList = math.MaxInt // no later list is applied to this termination, so none counts as the new one that it needs
+		// Later lists are not applied to a forgotten termination, so it must not take one for the list that it needs.
+		t.minList = math.MaxInt
 	}
 	p.termination = nil
 	p.wake()
@@ -131,9 +133,9 @@ func (p *podState) forget() {
 			delete(p.starts, start)
 		}
 	}
-	for key, s := range p.stops {
+	for run, s := range p.stops {
 		if !s.inProgress {
-			delete(p.stops, key)
+			delete(p.stops, run)
 		}
 	}
 }
@@ -147,7 +149,7 @@ func (p *podState) stop(ctx context.Context, apiPod *v1.Pod, c Container, newDea
 		s = newStop(p, c)
 		p.stops[s.run] = s
 	}
-	if s.run.began == 0 && !c.Began.IsZero() { // its first caller did not know Began, this one does
+	if s.run.began == 0 && !c.Began.IsZero() { // the caller who began the stop did not know Began, this one does
 		delete(p.stops, s.run)
 		s.run, s.result.Began = runOf(c), c.Began
 		p.stops[s.run] = s
@@ -174,7 +176,7 @@ func (p *podState) stopOf(c Container) *containerStop {
 	if !c.Began.IsZero() {
 		s := p.stops[containerRun{id: c.ID}]
 		if s != nil && s.result.Outcome.hasEnded() && c.Began.After(s.firstCallAt) {
-			return nil // c is a later run: it began after that stop
+			return nil // c is a later run than the one that s ended: it began after the first StopContainer call of s
 		}
 		return s
 	}
@@ -194,7 +196,7 @@ func (p *podState) isBlocked(r role) bool {
 	if !r.isSidecar() {
 		return false
 	}
-	needsIt := func(other role) bool { return other == roleMain || other > r }
+	needsIt := func(other role) bool { return other == roleMain || other > r } // a later sidecar has a higher role
 	for _, s := range p.stops {
 		if needsIt(s.role) && s.mayRun() {
 			return true
@@ -208,9 +210,9 @@ func (p *podState) isBlocked(r role) bool {
 	return false
 }
 
-// unblockStops lets each sidecar stop that nothing needs any more (isBlocked). During a termination it also cancels the
-// starts of such sidecars, and of all other containers, whose stops never wait. Call it whenever a container that sidecars
-// wait for may have ended. The caller holds the mutex.
+// unblockStops lets each sidecar stop that no other container needs any more (isBlocked). During a termination it also cancels
+// each start in progress of a container that is not blocked, because that container would be stopped at once. Call it whenever a
+// container that sidecars wait for may have ended. The caller holds the mutex.
 func (p *podState) unblockStops() {
 	for start := range p.starts {
 		if p.termination.inProgress() && !p.isBlocked(start.role) {
@@ -241,23 +243,34 @@ func (p *podState) markFailing(s *containerStop) (isOnlyOne bool) {
 	return true
 }
 
-// spawn runs callback, which calls the agent's code, in another goroutine, and then passes its error to
-// returned. A panic becomes an error that starts with name. Close waits for the goroutine, and names it if
-// it hangs. container is "" if the callback is about the whole pod.
-func (p *podState) spawn(ctx context.Context, name string, apiPod *v1.Pod, container string, callback func() error, returned func(error)) {
-	p.spawnRepeated(ctx, nil, name, apiPod, container, callback, returned)
+// agentCall is one call of the agent's code, such as a hook or a list, for spawn.
+type agentCall struct {
+	ctx       context.Context // has the logger for a panic
+	name      string          // of the call, for the log and for Close
+	apiPod    *v1.Pod
+	container string       // the container that the call is about; "": the whole pod
+	do        func() error // makes the call
+	returned  func(error)  // is called next, with the error of do; if do panicked, the error starts with name
+	// previousErr is the error of the call before this one, if the agent's code is called again and again; nil: none. A panic
+	// like that of the previous call is not logged again.
+	previousErr error
 }
 
-// spawnRepeated is spawn for a callback that is called again and again, such as a list. previousErr is the error of the
-// call before this one, or nil: if that call panicked as this one does, the panic is not logged again.
-func (p *podState) spawnRepeated(ctx context.Context, previousErr error, name string, apiPod *v1.Pod, container string, callback func() error, returned func(error)) {
-	p.terminator.calls.Go(func() string { return name + " of " + fullName(apiPod, container) }, func() {
-		call.GuardAbout(ctx, name, previousErr, logValues(apiPod, container), callback, returned)
+// spawn makes a call in another goroutine. Close waits for the goroutine, and names it if it hangs.
+func (p *podState) spawn(c agentCall) {
+	p.terminator.calls.Go(func() string { return c.name + " of " + fullName(c.apiPod, c.container) }, func() {
+		call.GuardAbout(c.ctx, c.name, c.previousErr, logValues(c.apiPod, c.container), c.do, c.returned)
 	})
 }
 
-// logValues returns a function that makes the keys and values for a log line about a callback. Most callbacks log
-// nothing, and then nothing is made.
+// watchCall starts to watch a call of the agent's code: if returned is not called within 5 s, watchCall logs that.
+func watchCall(ctx context.Context, name string, apiPod *v1.Pod, container string) (returned func() bool) {
+	const limit = 0 // the call should return at once
+	return call.Watch(ctx, name, limit, logValues(apiPod, container)()...)
+}
+
+// logValues returns a function that makes the keys and values for a log line about a call of the agent's code. Most calls
+// log nothing, and then nothing is made.
 func logValues(apiPod *v1.Pod, container string) func() []any {
 	return func() []any { return []any{"pod", klog.KObj(apiPod), "containerName", container} }
 }

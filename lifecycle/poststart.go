@@ -77,42 +77,43 @@ func (tr *Terminator) postStart(caller context.Context, pod *v1.Pod, c Container
 	defer cancel(nil)
 	defer context.AfterFunc(tr.ctx, func() { cancel(CauseTerminatorClosed) })()
 	state := tr.lock(pod)
-	state.callers++ // keeps the pod's stops
+	state.callers++ // keeps the pod's stops, which are read below
 	state.unlock()
 	hasReturned := false
-	state.spawn(ctx, "the hook", pod, c.Name, func() error {
+	state.spawn(agentCall{ctx: ctx, name: "the hook", apiPod: pod, container: c.Name, do: func() error {
 		defer call.WatchEnd(ctx, "the postStart hook", logValues(pod, c.Name)()...)()
 		_, err := tr.opts.Hooks.Run(ctx, c.ID, pod, spec, handler)
 		return err
-	}, func(hookErr error) {
+	}, returned: func(hookErr error) {
 		state.mu.Lock()
 		defer state.mu.Unlock()
 		err, hasReturned = hookErr, true
 		state.wake()
-	})
+	}})
 	if kindOf(handler) == kindSleep { // other hooks may have work to do outside the exited container
-		state.watchExit(ctx, pod, c, cancel, func(error) {}) // a panic has been logged
+		ignorePanic := func(error) {} // it has been logged
+		state.watchExit(ctx, pod, c, cancel, ignorePanic)
 	}
 	// Wait until the hook has returned. Meanwhile cancel it if a stop of the container has ended or has used up its grace
 	// period.
 	state.waitWhile(ctx, func() (wait bool, askAgain time.Time) {
-		s := state.stopOf(c)
-		switch {
-		case s == nil || hasReturned:
-			return !hasReturned, askAgain
-		case !s.inProgress:
-			cancel(ErrTerminating)
-		case s.deadline.hasPassed():
-			cancel(s.deadline.cause())
+		if s := state.stopOf(c); s != nil && !hasReturned {
+			askAgain = s.deadline.end
+			switch {
+			case !s.inProgress:
+				cancel(ErrTerminating)
+			case s.deadline.hasPassed():
+				cancel(s.deadline.cause())
+			}
 		}
-		return true, s.deadline.end
+		return !hasReturned, askAgain
 	})
 	cause := context.Cause(ctx) // nil: nobody has cancelled the hook
 	state.mu.Lock()
 	state.callers--
 	isStopping := state.termination != nil || state.stopOf(c) != nil
 	state.unlock()
-	// Decide whether an error is a failure of the hook.
+	// Decide whether the hook has failed. It has not if somebody cancelled it, or if the container is being stopped anyway.
 	switch {
 	case err == nil, errors.Is(cause, CauseContainerExited):
 		return false, nil

@@ -8,8 +8,6 @@ import (
 	"time"
 
 	v1 "k8s.io/api/core/v1"
-
-	"github.com/kubegrace/kubegrace/internal/call"
 )
 
 // abandonAfter is how long a cancelled hook may take to return before it is [HookAbandoned]. StopContainer
@@ -31,7 +29,7 @@ type preStop struct {
 
 // cause returns why the hook was cancelled; "" if it was not.
 func (h *preStop) cause() (cause Cause) {
-	_ = errors.As(context.Cause(h.ctx), &cause)
+	_ = errors.As(context.Cause(h.ctx), &cause) // leaves "" if the hook's context has no Cause of this package
 	return cause
 }
 
@@ -53,31 +51,30 @@ func (s *containerStop) runHook() {
 	if !s.beginHook(ctx, handler) {
 		return
 	}
-	// The goroutine may call Run only after this stop was given up and begun again, and s then has the pod and spec of the
-	// next attempt.
+	// Read the pod and the spec now: the goroutine of the hook may be so late that another attempt (begin) has changed them.
 	apiPod, spec := s.apiPod, s.spec
-	s.pod.spawn(ctx, "the hook", apiPod, spec.Name, func() error {
+	s.pod.spawn(agentCall{ctx: ctx, name: "the hook", apiPod: apiPod, container: spec.Name, do: func() error {
 		_, err := hooks.Run(ctx, s.container.ID, apiPod, spec, handler)
 		return err
-	}, s.hookReturned)
+	}, returned: s.hookReturned})
 	if s.hook.kind == kindSleep { // other hooks may have work to do outside the exited container
 		s.pod.watchExit(ctx, apiPod, s.container, cancel, s.addError)
 	}
 	s.pod.waitWhile(ctx, func() (wait bool, askAgain time.Time) {
-		wait = !s.hook.returned && ctx.Err() == nil && !s.deadline.hasPassed()
-		if !wait && !s.hook.returned {
+		mustEnd := ctx.Err() != nil || s.deadline.hasPassed()
+		if mustEnd && !s.hook.returned {
 			cancel(s.deadline.cause()) // no effect if the container's exit or Close has cancelled it
 			s.hook.cancelledAt = time.Now()
 		}
-		return wait, s.deadline.end
+		return !mustEnd && !s.hook.returned, s.deadline.end
 	})
 }
 
 // beginHook decides whether the hook runs now, and marks it as begun or skipped, so that it runs at most
 // once per run of the container. It is skipped if it was begun or skipped before, also by an earlier agent, if a
-// later run has replaced this one, if the deadline has passed, or if it is a sleep and the feature is off. beginHook
-// locks the mutex.
-func (s *containerStop) beginHook(ctx context.Context, handler *v1.LifecycleHandler) (runs bool) {
+// later run has replaced this one, if the deadline has passed, or if it is a sleep and the feature is off. ctx is the
+// hook's context. beginHook locks the mutex.
+func (s *containerStop) beginHook(ctx context.Context, handler *v1.LifecycleHandler) (runsNow bool) {
 	s.pod.mu.Lock()
 	defer s.pod.mu.Unlock()
 	hook := &s.hook
@@ -85,7 +82,7 @@ func (s *containerStop) beginHook(ctx context.Context, handler *v1.LifecycleHand
 	hook.handled, hook.kind = true, kindOf(handler)
 	isSleepOff := hook.kind == kindSleep && !s.pod.terminator.isSleepEnabled(s.options.hooks)
 	if wasHandled || s.replacedBy() != nil || s.deadline.hasPassed() || isSleepOff {
-		s.result.Hook.Outcome = cmp.Or(s.result.Hook.Outcome, HookSkipped)
+		s.result.Hook.Outcome = cmp.Or(s.result.Hook.Outcome, HookSkipped) // an earlier attempt may have set another outcome
 		return false
 	}
 	s.result.Phase = PhaseHook
@@ -102,8 +99,8 @@ func (tr *Terminator) isSleepEnabled(hooks HandlerRunner) bool {
 	return tr.sleepEnabled
 }
 
-// hookReturned sets the outcome of a hook that has returned with err, and logs a failure. The stop waits for both, so that
-// the log line is written before the termination can end.
+// hookReturned sets the outcome of a hook that has returned with err, logs a failure, and then marks the hook as returned. The
+// stop waits for that mark, so that the log line is written before the termination can end.
 func (s *containerStop) hookReturned(err error) {
 	if s.setHookOutcome(err) == HookFailed {
 		s.logHookFailure(err)
@@ -121,7 +118,7 @@ func (s *containerStop) logHookFailure(err error) {
 	switch {
 	case errors.Is(err, errNoPodIP): // the kubelet's error, which does not say what is missing
 		err = fmt.Errorf("%w: status.podIP, or what the option PodIP returned, is empty", err)
-	case errors.Is(err, errNoCommands), errors.Is(err, errInvalidHandler), logger.V(1).Enabled():
+	case errors.Is(err, errNoCommands), errors.Is(err, errInvalidHandler), logger.V(1).Enabled(): // err is logged as it is
 	default:
 		err = errHookFailed
 	}
@@ -134,34 +131,35 @@ func (s *containerStop) logHookFailure(err error) {
 func (s *containerStop) setHookOutcome(err error) HookOutcome {
 	s.pod.mu.Lock()
 	defer s.pod.mu.Unlock()
-	hook := &s.result.Hook
+	const noCause Cause = ""
+	result := &s.result.Hook
 	cause := s.hook.cause()
-	if cause == "" && s.deadline.hasPassed() { // it may have ended because its context has the deadline
+	if cause == noCause && s.deadline.hasPassed() { // the hook may have ended by itself at the deadline that its context has
 		cause = s.deadline.cause()
 	}
 	switch {
-	case hook.Outcome == HookAbandoned: // the hook returned too late: OnHook and perhaps the caller already have this outcome
+	case result.Outcome == HookAbandoned: // the hook returned too late: OnHook and perhaps the caller already have this outcome
 	case err == nil && cause != CauseContainerExited:
-		s.endHook(HookCompleted, "")
-	case cause != "":
+		s.endHook(HookCompleted, noCause)
+	case cause != noCause:
 		s.endHook(HookCut, cause)
 	default:
-		hook.Err = err
+		result.Err = err
 		s.recordLocked(containerReference(s.apiPod, s.role, s.spec.Name), v1.EventTypeWarning, "FailedPreStopHook", "PreStopHook failed")
-		s.endHook(HookFailed, "")
+		s.endHook(HookFailed, noCause)
 	}
-	return hook.Outcome
+	return result.Outcome
 }
 
 // endHook sets the hook's outcome and cause, counts it, and calls OnHook. The caller holds the mutex.
 func (s *containerStop) endHook(outcome HookOutcome, cause Cause) {
-	opts := &s.pod.terminator.opts
-	s.result.Hook.Outcome, s.result.Hook.Cause, s.result.Hook.Took = outcome, cause, time.Since(s.hook.startedAt)
-	opts.Metrics.HookEnded(string(s.hook.kind), string(outcome), s.result.Hook.Took)
+	opts, result := &s.pod.terminator.opts, &s.result.Hook
+	result.Outcome, result.Cause, result.Took = outcome, cause, time.Since(s.hook.startedAt)
+	opts.Metrics.HookEnded(string(s.hook.kind), string(outcome), result.Took)
 	if opts.OnHook != nil {
-		apiPod, c, result := s.apiPod, s.container, s.result.Hook // begin may change them before OnHook is called
+		apiPod, c, resultNow := s.apiPod, s.container, *result // copies: begin may change them before OnHook is called
 		c.PreStopDone = true
-		s.notifyLocked("OnHook", func() { opts.OnHook(apiPod, c, result) })
+		s.notifyLocked("OnHook", func() { opts.OnHook(apiPod, c, resultNow) })
 	}
 }
 
@@ -173,7 +171,8 @@ func (s *containerStop) waitForHook() {
 		isRunning := s.hook.ctx != nil && !s.hook.returned
 		abandonAt := s.hook.cancelledAt.Add(abandonAfter)
 		wait = isRunning && time.Now().Before(abandonAt)
-		if hasAbandoned = isRunning && !wait && s.result.Hook.Outcome == ""; hasAbandoned {
+		hasAbandoned = isRunning && !wait && s.result.Hook.Outcome == "" // it has an outcome while hookReturned logs
+		if hasAbandoned {
 			s.endHook(HookAbandoned, s.hook.cause())
 		}
 		return wait, abandonAt
@@ -183,29 +182,30 @@ func (s *containerStop) waitForHook() {
 	}
 }
 
-// watchExit calls cancel with [CauseContainerExited] when the container exits. It watches in another goroutine until ctx
-// ends, and calls failed if the watcher panics. Without an ExitWatcher it does nothing.
+// watchExit calls cancel, which cancels the hook's context ctx, with [CauseContainerExited] when the container exits. It
+// watches in another goroutine until ctx ends, and calls failed if the watcher panics. Without an ExitWatcher it does nothing.
 func (p *podState) watchExit(ctx context.Context, apiPod *v1.Pod, c Container, cancel context.CancelCauseFunc, failed func(error)) {
 	watcher := p.terminator.opts.Exits
 	if watcher == nil {
 		return
 	}
-	p.spawn(ctx, "the exit watcher", apiPod, c.Name, func() error {
-		returned := call.Watch(ctx, "the exit watcher", 0, logValues(apiPod, c.Name)()...)
-		watched := watcher.Exited(c.ID)
+	const name = "the exit watcher"
+	p.spawn(agentCall{ctx: ctx, name: name, apiPod: apiPod, container: c.Name, do: func() error {
+		returned := watchCall(ctx, name, apiPod, c.Name)
+		exited := watcher.Exited(c.ID)
 		returned()
-		if watched == nil { // the container cannot be watched
+		if exited == nil { // the container cannot be watched
 			return nil
 		}
 		select {
-		case <-watched:
+		case <-exited:
 			cancel(CauseContainerExited)
 		case <-ctx.Done():
 		}
 		return nil
-	}, func(err error) {
-		if err != nil {
+	}, returned: func(err error) {
+		if err != nil { // Exited panicked
 			failed(err)
 		}
-	})
+	}})
 }

@@ -63,14 +63,14 @@ func (r *Request) grace(pod *v1.Pod, current int64) int64 {
 // maxLikely is a year in seconds. A longer grace period is probably a time.Duration, which counts nanoseconds.
 const maxLikely = 365 * 24 * 60 * 60
 
-// doubt returns a line for the log if the grace period of a new termination, in seconds, is probably a mistake; "" if
+// graceWarning returns a line for the log if the grace period of a new termination, in seconds, is probably a mistake; "" if
 // it is not.
-func (r *Request) doubt(pod *v1.Pod, granted int64) string {
-	hasOwn := pod.Spec.TerminationGracePeriodSeconds != nil || pod.DeletionGracePeriodSeconds != nil
+func (r *Request) graceWarning(pod *v1.Pod, granted int64) string {
+	isGiven := pod.Spec.TerminationGracePeriodSeconds != nil || pod.DeletionGracePeriodSeconds != nil || r.GracePeriodSeconds != nil
 	switch {
 	case granted > maxLikely:
 		return "The grace period is longer than a year: was a time.Duration passed as seconds?"
-	case !hasOwn && r.GracePeriodSeconds == nil:
+	case !isGiven:
 		return "The pod has no grace period and gets the minimum: set terminationGracePeriodSeconds, which is 30 by default in the API server"
 	default:
 		return ""
@@ -107,17 +107,13 @@ func (r *ContainerRequest) grace(pod *v1.Pod, name string) int64 {
 // message returns the message of the Killing event: the request's, else the kubelet's for a failed
 // probe, else "".
 func (r *ContainerRequest) message(pod *v1.Pod, name string) string {
-	var probe string
-	switch r.Reason { //nolint:exhaustive // the kubelet has messages for probes only
-	case graceperiod.ReasonLivenessProbe:
-		probe = "liveness"
-	case graceperiod.ReasonStartupProbe:
-		probe = "startup"
-	}
+	probe := map[graceperiod.KillReason]string{ // "" for any other reason
+		graceperiod.ReasonLivenessProbe: "liveness", graceperiod.ReasonStartupProbe: "startup",
+	}[r.Reason]
 	if r.Message != "" || probe == "" {
 		return r.Message
 	}
-	_, role := findContainer(pod, name)
+	_, role := findContainer(pod, name) // the kubelet's message calls a sidecar an init container
 	switch {
 	case role.isSidecar():
 		return fmt.Sprintf("Init container %s failed %s probe", name, probe)
@@ -128,8 +124,8 @@ func (r *ContainerRequest) message(pod *v1.Pod, name string) string {
 	}
 }
 
-// checkContainers returns the first error of a list of containers: an invalid one, or two names with one
-// ID. Two runs of one container may have the same ID.
+// checkContainers returns the first error of a list of containers: an invalid container, or two containers with
+// different names and one ID. Two runs of one container may have the same ID.
 func checkContainers(containers []Container) error {
 	nameOf := make(map[string]string, len(containers))
 	for _, c := range containers {

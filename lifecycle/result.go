@@ -128,9 +128,9 @@ type ContainerResult struct {
 	// cancelled hook has that long to return.
 	Outcome Outcome
 	Hook    HookResult
-	// GrantedSeconds is the container's first grace period in seconds; it may be below 1 if the request has
-	// Containers. If the termination was shortened, [Result].GracePeriodSeconds is the current one. A sidecar
-	// that was started again during the termination has the pod's grace period here, although only the rest of
+	// GrantedSeconds is the container's first grace period in seconds, even if it was shortened later. It may be
+	// below 1 for a [Request] with Containers and for a [ContainerRequest], which have no minimum. For a sidecar
+	// that was started again during the termination it is the pod's whole grace period, although only the rest of
 	// it was left.
 	GrantedSeconds int64
 	// Stopping is the time from the first StopContainer to the end; 0 before the end.
@@ -167,14 +167,15 @@ func (r Result) Outcome() Outcome {
 	case len(r.Containers) == 0:
 		return OutcomeNotFound
 	}
-	worst, all := OutcomeGraceful, outcomes()
-	rank := func(o Outcome) uint { return uint(slices.Index(all, o)) } // "" is not in all: its -1 becomes the highest
+	known, worst := outcomes(), 0 // worst is an index in known
 	for i := range r.Containers {
-		if o := r.Containers[i].Outcome; rank(o) > rank(worst) {
-			worst = o
+		rank := slices.Index(known, r.Containers[i].Outcome)
+		if rank < 0 { // "", or an outcome that this version does not know: worse than all others
+			return r.Containers[i].Outcome
 		}
+		worst = max(worst, rank)
 	}
-	return worst
+	return known[worst]
 }
 
 // Err joins the errors of the containers that may still run: [OutcomeRuntimeStuck] and

@@ -58,6 +58,7 @@ func TestMetricsKnowAllOutcomes(t *testing.T) {
 	require.NoError(t, err)
 	node, err := metrics.NewShutdown(registry, metrics.Options{})
 	require.NoError(t, err)
+	// The labels that the two metrics must have. Each one that is found is deleted.
 	terminated, killed := map[string]bool{"other": true}, map[string]bool{"other": true}
 	for _, o := range append(lifecycle.Outcomes, "Gone") {
 		pods.PodTerminated(string(o), 0)

@@ -328,10 +328,11 @@ func (s *script) call(l scriptLine) {
 		ctx, cancel = context.WithTimeout(ctx, l.span("timeout"))
 		defer cancel()
 	}
-	name, id := "", ""
+	name := "" // of the container, or the number or time of the call
 	if len(l.fields) > 1 {
-		name, id = l.fields[1], l.fields[1]
+		name = l.fields[1]
 	}
+	id := name
 	if text, found := l.value("as"); found {
 		id = text
 	}
@@ -411,6 +412,7 @@ var scriptOrder = []*regexp.Regexp{
 // story returns what happened, one line for each fact. It omits the calls of Running, combines a call that returns at once
 // with its return, and omits lines that another line implies.
 func (s *script) story() string {
+	// Collect the lines.
 	s.mu.Lock()
 	lines := slices.Concat(s.record.Lines(), s.notes)
 	s.mu.Unlock()
@@ -420,7 +422,8 @@ func (s *script) story() string {
 	lines = slices.DeleteFunc(lines, func(l judge.Line) bool {
 		return strings.Contains(l.Text, ": Running") || strings.Contains(l.Text, "deadline is")
 	})
-	for i, l := range lines { // a call that returns at once is one line
+	// Combine a call and its return at the same time to one line, and empty the other.
+	for i, l := range lines {
 		if call, after, isReturn := strings.Cut(l.Text, " of "); isReturn {
 			took, answer, _ := strings.Cut(after, " returns: ")
 			if took == l.At.Sub(s.began).Round(time.Millisecond).String() {
@@ -438,14 +441,15 @@ func (s *script) story() string {
 	}
 	lines = slices.DeleteFunc(slices.Clone(lines), isImplied)
 	lines = slices.DeleteFunc(lines, func(l judge.Line) bool { return l.Text == "" })
-	rank := func(text string) int { // by scriptOrder; a line that no pattern matches comes last
-		anything := regexp.MustCompile("")
-		return slices.IndexFunc(append(slices.Clone(scriptOrder), anything), func(r *regexp.Regexp) bool { return r.MatchString(text) })
-	}
 	if s.options.Pods != nil { // one container logs for all, and which one it is differs from run to run
 		for i, l := range lines {
 			lines[i].Text = regexp.MustCompile(` containerName=\w+ containerID=\w+`).ReplaceAllString(l.Text, "")
 		}
+	}
+	// Sort the lines by time, then by scriptOrder, in which a line that no pattern matches comes last, then by text.
+	rank := func(text string) int {
+		anything := regexp.MustCompile("")
+		return slices.IndexFunc(append(slices.Clone(scriptOrder), anything), func(r *regexp.Regexp) bool { return r.MatchString(text) })
 	}
 	var story []string
 	slices.SortStableFunc(lines, func(a, b judge.Line) int {

@@ -81,6 +81,7 @@ func newSim(seed uint64) *sim {
 		refuses: share(50), hangs: share(15), ignoresContext: share(15), lies: share(20), loses: share(20), isSlow: share(90), panics: share(6),
 	}
 	w.hasTimes, w.noLists = rng.IntN(4) > 0, rng.IntN(20) == 0
+	// The options of the terminator. Some need a property of the world, such as a runtime that polls.
 	options := lifecycle.TerminatorOptions{
 		Hooks: w, Events: w,
 		StopTimeoutSlack: time.Second + simTime(rng, 4*time.Second) + 11*time.Microsecond, // never coincides with the return of a call
@@ -195,6 +196,8 @@ func (s *sim) play() []string {
 	}
 	<-time.After(10 * time.Minute) // longer than any call may take
 	broken := judge.Terminations(s.record)
+	// End the world, and check that the terminator then keeps nothing. The second Forget is for what
+	// calls have begun since.
 	close(s.released)
 	for _, pod := range s.pods {
 		s.terminator.Forget(pod)

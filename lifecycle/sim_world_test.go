@@ -25,7 +25,7 @@ var (
 	errSimStart   = errors.New("the start of the simulator fails")
 )
 
-// simFaults says how often, in percent of the calls, each simFault occurs. Each world has its own shares. isSlow is no fault:
+// simFaults says in how many percent of the calls each simFault occurs. Each world has its own percentages. isSlow is no fault:
 // the call works, but takes longer.
 type simFaults struct {
 	refuses, hangs, ignoresContext, lies, loses, isSlow, panics int
@@ -97,24 +97,31 @@ const (
 	simPanics                  // the call panics or ends its goroutine
 )
 
-// fault draws what a call does: whether it works or how it fails (f), how long it waits before and after its work, how long
-// it hangs if f is a fault that hangs, and a variant of the failure, from 0 to 5.
-func (w *simWorld) fault(entity string) (f simFault, before, after, hang time.Duration, variant int) {
+// simCall is what one call does.
+type simCall struct {
+	fault         simFault
+	before, after time.Duration // how long it waits before and after its work
+	hang          time.Duration // how long it hangs, if its fault is to hang
+	variant       int           // of the fault, from 0 to 5
+}
+
+// drawCall draws what the next call of an entity does.
+func (w *simWorld) drawCall(entity string) (c simCall) {
 	w.draw(entity, func(rng *rand.Rand) {
 		n := rng.IntN(100)
 		for i, share := range []int{w.faults.refuses, w.faults.hangs, w.faults.ignoresContext, w.faults.lies, w.faults.loses, w.faults.panics} {
 			if n -= share; n < 0 {
-				f = simRefuses + simFault(i)
+				c.fault = simRefuses + simFault(i) // the faults are declared in the same order
 				break
 			}
 		}
 		if rng.IntN(100) < w.faults.isSlow {
-			before, after = simTime(rng, 2*time.Second), simTime(rng, 2*time.Second)
+			c.before, c.after = simTime(rng, 2*time.Second), simTime(rng, 2*time.Second)
 		}
-		hang = simTime(rng, 90*time.Second)
-		variant = rng.IntN(6)
+		c.hang = simTime(rng, 90*time.Second)
+		c.variant = rng.IntN(6)
 	})
-	return f, before, after, hang, variant
+	return c
 }
 
 // simTime draws a time up to a limit. It is often 0 or in whole seconds, as in practice, so that things
@@ -144,20 +151,20 @@ func (w *simWorld) sleep(ended <-chan struct{}, d time.Duration) {
 	}
 }
 
-// misbehave performs a fault that makes a call fail, hang or panic. isWrong is false if f is none of these,
+// misbehave performs the fault of a call that fails, hangs or panics. isWrong is false if the call does none of these,
 // so that the caller must do its work.
-func (w *simWorld) misbehave(ctx context.Context, f simFault, hang time.Duration, variant int) (isWrong bool, err error) {
-	switch f {
+func (w *simWorld) misbehave(ctx context.Context, c simCall) (isWrong bool, err error) {
+	switch c.fault {
 	case simRefuses:
 		return true, errSimRefused
 	case simHangs:
-		w.sleep(ctx.Done(), hang)
+		w.sleep(ctx.Done(), c.hang)
 		return true, errors.Join(errSimRefused, context.Cause(ctx))
 	case simIgnoresContext:
-		w.sleep(nil, hang)
+		w.sleep(nil, c.hang)
 		return true, errSimRefused
 	case simPanics:
-		if variant%2 == 0 {
+		if c.variant%2 == 0 {
 			runtime.Goexit()
 		}
 		panic("of the simulator")
@@ -183,11 +190,12 @@ func (w *simWorld) begin(pod *v1.Pod, name string) *simRun {
 		if rng.IntN(4) == 0 {
 			exits = simTime(rng, 40*time.Second)
 		}
-		run.PreStopDone = rng.IntN(12) == 0 && w.hasTimes // else the judge takes a run for a later one with its ID
+		run.PreStopDone = rng.IntN(12) == 0 && w.hasTimes // without times the judge would take it for a later run with its ID
 	})
 	w.mu.Lock()
 	w.ids++
-	id := fmt.Sprintf("%s-%s-%d", pod.Name, name, w.ids)
+	newID := fmt.Sprintf("%s-%s-%d", pod.Name, name, w.ids)
+	id := newID
 	for _, other := range w.runs {
 		if reuse && other.pod == pod && other.Name == name && other.hasEnded() && other.began.Before(run.began) {
 			id = other.ID
@@ -195,7 +203,7 @@ func (w *simWorld) begin(pod *v1.Pod, name string) *simRun {
 	}
 	for _, other := range w.runs { // the ID is not reused if a later run with it still runs or began at this moment
 		if other.ID == id && (!other.hasEnded() || !other.began.Before(run.began)) {
-			id = fmt.Sprintf("%s-%s-%d", pod.Name, name, w.ids)
+			id = newID
 		}
 	}
 	run.Name, run.ID = name, id
@@ -287,27 +295,27 @@ func (w *simWorld) Running(ctx context.Context, pod *v1.Pod) ([]lifecycle.Contai
 	if w.noLists {
 		return nil, fmt.Errorf("the simulator: %w", errors.ErrUnsupported)
 	}
-	f, before, after, hang, variant := w.fault("list " + pod.Name)
-	w.sleep(ctx.Done(), before)
+	call := w.drawCall("list " + pod.Name)
+	w.sleep(ctx.Done(), call.before)
 	if w.isAway() {
 		return nil, errSimAway
 	}
-	if isWrong, err := w.misbehave(ctx, f, hang, variant); isWrong {
+	if isWrong, err := w.misbehave(ctx, call); isWrong {
 		return nil, err
 	}
 	if w.poll > 0 {
 		now := time.Now()
-		next := now.Add(-w.phase).Truncate(w.poll).Add(w.poll + w.phase)
-		w.sleep(ctx.Done(), next.Sub(now))
+		nextPoll := now.Add(-w.phase).Truncate(w.poll).Add(w.poll + w.phase)
+		w.sleep(ctx.Done(), nextPoll.Sub(now))
 	}
 	containers := []lifecycle.Container{}
 	for _, r := range w.running(pod) {
 		containers = append(containers, r.Container)
 	}
-	if f == simLies {
-		containers = w.lie(pod, containers, variant)
+	if call.fault == simLies {
+		containers = w.lie(pod, containers, call.variant)
 	}
-	w.sleep(ctx.Done(), after)
+	w.sleep(ctx.Done(), call.after)
 	if ctx.Err() != nil {
 		return nil, context.Cause(ctx)
 	}
@@ -366,62 +374,62 @@ func (w *simWorld) StopPod(ctx context.Context, pod *v1.Pod, seconds int64) erro
 
 // stop calls do, which stops containers, or fails as drawn for the entity.
 func (w *simWorld) stop(ctx context.Context, entity string, seconds int64, do func(context.Context) error) error {
-	f, before, after, hang, variant := w.fault("stop " + entity)
-	w.sleep(ctx.Done(), before)
+	call := w.drawCall("stop " + entity)
+	w.sleep(ctx.Done(), call.before)
 	if w.isAway() {
 		return errSimAway
 	}
-	if isWrong, err := w.misbehave(ctx, f, hang, variant); isWrong {
+	if isWrong, err := w.misbehave(ctx, call); isWrong {
 		return err
 	}
 	switch {
-	case f == simLies && variant < 3:
+	case call.fault == simLies && call.variant < 3:
 		return nil
-	case f == simLies:
+	case call.fault == simLies:
 		return lifecycle.ErrContainerNotFound
-	case f == simLoses:
+	case call.fault == simLoses:
 		w.sleep(ctx.Done(), time.Duration(seconds)*time.Second)
 		return nil
 	}
 	err := do(ctx)
-	w.sleep(ctx.Done(), after)
+	w.sleep(ctx.Done(), call.after)
 	return err
 }
 
-// Run runs a hook, or fails.
+// Run runs a hook, or fails. A sleep hook hangs for its seconds, some beyond the end of their context.
 func (w *simWorld) Run(ctx context.Context, id string, _ *v1.Pod, _ *v1.Container, handler *v1.LifecycleHandler) (string, error) {
-	f, _, _, hang, variant := w.fault("hook " + id)
+	call := w.drawCall("hook " + id)
 	if handler.Sleep != nil {
-		hang = time.Duration(handler.Sleep.Seconds) * time.Second
-		if f != simIgnoresContext {
-			f = simHangs
+		call.hang = time.Duration(handler.Sleep.Seconds) * time.Second
+		if call.fault != simIgnoresContext {
+			call.fault = simHangs
 		}
 	}
-	switch f {
+	switch call.fault {
 	case simRefuses:
-		w.sleep(ctx.Done(), hang)
+		w.sleep(ctx.Done(), call.hang)
 		return "", errSimHook
 	case simLies, simLoses, simHangs:
-		w.sleep(ctx.Done(), hang)
+		w.sleep(ctx.Done(), call.hang)
 		return "", context.Cause(ctx)
 	default:
-		_, err := w.misbehave(ctx, f, hang, variant)
-		if f == simWorks {
-			w.sleep(ctx.Done(), min(hang, 10*time.Second))
+		_, err := w.misbehave(ctx, call)
+		if call.fault == simWorks {
+			w.sleep(ctx.Done(), min(call.hang, 10*time.Second))
 		}
 		return "", err
 	}
 }
 
-// Exited returns the channel of the run with the ID, hangs, panics, or returns nil. If it lies, or the ID is unknown, it
-// returns a closed channel, as if the container had exited.
+// Exited returns the channel of the run with the ID. If it misbehaves, it panics or, after it has perhaps hung, returns nil. If
+// it lies, or the ID is unknown, it returns a closed channel, as if the container had exited.
 func (w *simWorld) Exited(id string) <-chan struct{} {
-	f, _, _, hang, variant := w.fault("exit " + id)
-	if isWrong, _ := w.misbehave(context.Background(), f, hang, variant); isWrong { //nolint:forbidigo // its caller has none
+	call := w.drawCall("exit " + id)
+	if isWrong, _ := w.misbehave(context.Background(), call); isWrong { //nolint:forbidigo // its caller has none
 		return nil
 	}
 	run := w.find(id)
-	if f == simLies || run == nil {
+	if call.fault == simLies || run == nil {
 		closed := make(chan struct{})
 		close(closed)
 		return closed
@@ -431,6 +439,6 @@ func (w *simWorld) Exited(id string) <-chan struct{} {
 
 // Event records nothing, and may hang or panic.
 func (w *simWorld) Event(_ apiruntime.Object, _, reason, _ string) {
-	f, _, _, hang, variant := w.fault("event " + reason)
-	_, _ = w.misbehave(context.Background(), f, hang, variant) //nolint:forbidigo // its caller has none
+	call := w.drawCall("event " + reason)
+	_, _ = w.misbehave(context.Background(), call) //nolint:forbidigo // its caller has none
 }

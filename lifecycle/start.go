@@ -27,7 +27,7 @@ type startCall struct {
 	role      role
 	cancel    context.CancelCauseFunc // cancels the context of the agent's start function
 	returned  bool
-	firstList int // set when it returns: the number of the first list that has what it started
+	firstList int // set when it returns: the number of the next list to begin, the first one that has what it started
 }
 
 // Start calls start, the agent's function that starts one container, unless the pod is being
@@ -67,10 +67,11 @@ func (tr *Terminator) start(ctx context.Context, pod *v1.Pod, name string, do fu
 	case tr.ctx.Err() != nil:
 		return ErrClosed
 	}
-	start := &startCall{name: name}
-	if _, start.role = findContainer(pod, name); start.role == roleUnknown {
+	_, role := findContainer(pod, name)
+	if role == roleUnknown {
 		return errNotInSpec
 	}
+	start := &startCall{name: name, role: role}
 	ctx, start.cancel = context.WithCancelCause(ctx)
 	defer start.cancel(nil)
 	defer context.AfterFunc(tr.ctx, func() { start.cancel(CauseTerminatorClosed) })() // Close cancels the start, too
@@ -82,7 +83,8 @@ func (tr *Terminator) start(ctx context.Context, pod *v1.Pod, name string, do fu
 	state.starts[start] = struct{}{}
 	state.unlock()
 	// A panic of do becomes an error. If do ignores the end of ctx, that is logged.
-	call.GuardAbout(ctx, "the start", nil, logValues(pod, name), func() error {
+	var previousErr error // nil: a panic is always logged
+	call.GuardAbout(ctx, "the start", previousErr, logValues(pod, name), func() error {
 		defer call.WatchEnd(ctx, "the start", logValues(pod, name)()...)()
 		return do(ctx)
 	}, func(doErr error) { err = state.startReturned(ctx, pod, start, doErr) })
@@ -99,7 +101,7 @@ func (tr *Terminator) start(ctx context.Context, pod *v1.Pod, name string, do fu
 // It does neither if there is no termination, or if the termination stops only containers that its caller named.
 func (p *podState) startReturned(ctx context.Context, apiPod *v1.Pod, start *startCall, err error) error {
 	p.mu.Lock()
-	start.returned, start.firstList = true, p.lists.started+1 // the next list to begin has what was started
+	start.returned, start.firstList = true, p.lists.started+1
 	t := p.termination
 	if t == nil || !t.usesLists() { // no termination will list what was started, so the start blocks nothing any more
 		delete(p.starts, start)
@@ -108,7 +110,7 @@ func (p *podState) startReturned(ctx context.Context, apiPod *v1.Pod, start *sta
 		return withErrTerminating(ctx, err)
 	}
 	isLate := !t.inProgress()
-	if isLate {
+	if isLate { // begin another termination
 		leave, isOpen := p.terminator.enter("the termination", apiPod, "")
 		if !isOpen {
 			p.unlock()
@@ -126,10 +128,10 @@ func (p *podState) startReturned(ctx context.Context, apiPod *v1.Pod, start *sta
 	return withErrTerminating(ctx, err)
 }
 
-// withErrTerminating adds [ErrTerminating] to the error of a start whose context the pod's termination has
-// cancelled, even if err is nil: the container is stopped.
+// withErrTerminating returns err, the error of a start. If the pod's termination has cancelled the start's context, it adds
+// [ErrTerminating], even if err is nil: the container was started, but is stopped.
 func withErrTerminating(ctx context.Context, err error) error {
-	if cause := context.Cause(ctx); errors.Is(cause, ErrTerminating) {
+	if errors.Is(context.Cause(ctx), ErrTerminating) {
 		return errors.Join(ErrTerminating, err)
 	}
 	return err

@@ -41,7 +41,7 @@ type containerStop struct {
 	inProgress   bool          // the stop's goroutine is running
 	earlierRuns  int           // number of other runs of the container that the termination in progress had stopped before
 	failing      bool          // StopContainer has failed
-	// reported is the outcome by the StopContainer calls that have succeeded, also those of an earlier attempt; "": none
+	// reported is the outcome that the StopContainer calls have reported so far, including those of earlier attempts; "": none
 	// has succeeded, or a list still had the container. Only the stop's goroutine uses it.
 	reported Outcome
 	// firstCallAt is the time of the first StopContainer or StopPod call. If the runtime lists the run again after
@@ -54,7 +54,7 @@ type containerStop struct {
 func newStop(p *podState, c Container) *containerStop {
 	s := &containerStop{pod: p, container: c, run: runOf(c), result: ContainerResult{Name: c.Name, ID: c.ID, Began: c.Began}}
 	s.hook.handled = c.PreStopDone
-	if t := p.termination; t.inProgress() { // else an agent that kills a container again and again is no suspect
+	if t := p.termination; t.inProgress() { // only in a termination are many runs of a container suspicious (pauseAfterManyRuns)
 		for _, other := range t.stops {
 			if other.container.Name == c.Name {
 				s.earlierRuns++
@@ -85,17 +85,17 @@ func (s *containerStop) mayRun() bool {
 // isListedAgain reports whether the newest list has the container although an earlier list showed that it
 // had ended, so that it must be stopped again.
 func (s *containerStop) isListedAgain() bool {
-	endedByList := s.result.Outcome.hasEnded() && !s.options.trustSuccess
-	return endedByList && s.lastListedIn > 0 && s.lastListedIn == s.pod.lists.newestNumber
+	wasEndedByList := s.result.Outcome.hasEnded() && !s.options.trustSuccess // trustSuccess: a StopContainer call has ended it
+	isListed := s.lastListedIn > 0 && s.lastListedIn == s.pod.lists.newestNumber
+	return wasEndedByList && isListed
 }
 
-// replacedBy returns the later run with the same ID that the newest list has instead of this run; nil if
-// there is none, or if a run of which the list does not say when it began may still be this one. The
-// caller holds the mutex.
+// replacedBy returns the later run with the same ID that the newest list has instead of this run. It returns nil if there is
+// none, or if this run may be the listed one, because the list does not say when that began. The caller holds the mutex.
 func (s *containerStop) replacedBy() (laterRun *Container) {
 	isListed := s.lastListedIn == s.pod.lists.newestNumber
-	mayBeAnyRun := s.podStop != nil || s.run.began == 0 // StopPod names no ID, and without Began no run is later
-	if mayBeAnyRun || isListed {
+	hasNoLaterRun := s.podStop != nil || s.run.began == 0 // StopPod names no ID, and without Began no run is known to be later
+	if hasNoLaterRun || isListed {
 		return nil
 	}
 	for _, other := range s.pod.lists.newestRuns {
@@ -117,10 +117,10 @@ func (s *containerStop) replacedBy() (laterRun *Container) {
 // after a request with OneAttempt, because the kubelet records one in each attempt. The caller holds the mutex.
 func (s *containerStop) begin(ctx context.Context, apiPod *v1.Pod, newDeadline deadline, options stopOptions) {
 	// First read what the previous attempt has left, if there was one.
-	isFirst := s.ctx == nil                            // no attempt has begun, and the container was not given up without one (addEndedStop)
-	resumes := !s.deadline.end.IsZero()                // zero: it is the first time, or giveUp lets a new grace period start
-	recordsKilling := !resumes || s.options.oneAttempt // s.options are still those of the previous request
-	if resumes && s.deadline.end.Before(newDeadline.end) {
+	isFirst := s.ctx == nil                                // neither an earlier attempt nor addEndedStop has set ctx
+	hasDeadline := !s.deadline.end.IsZero()                // false: it is the first attempt, or giveUp lets a new grace period start
+	recordsKilling := !hasDeadline || s.options.oneAttempt // s.options are still those of the previous request
+	if hasDeadline && s.deadline.end.Before(newDeadline.end) {
 		newDeadline = s.deadline
 	}
 	if !s.result.Outcome.hasEnded() { // the previous attempt, if any, gave up: GiveUpAfter starts again
@@ -135,7 +135,7 @@ func (s *containerStop) begin(ctx context.Context, apiPod *v1.Pod, newDeadline d
 	s.readSpec()
 	s.podStop = s.pod.joinPodStop(s)
 	s.pod.terminator.calls.Go(func() string { return "the stop of " + fullName(apiPod, s.container.Name) }, func() {
-		if !resumes && s.spec == nil && s.pod.terminator.opts.Pods == nil {
+		if !hasDeadline && s.spec == nil && s.pod.terminator.opts.Pods == nil { // only in the first attempt: the line need not be repeated
 			s.logger().Info("Stopping container that is not in the pod's spec, without a hook")
 		}
 		s.execute(recordsKilling)
@@ -156,7 +156,8 @@ func (s *containerStop) readSpec() {
 // shorten moves the deadline of a stop in progress to newDeadline, if that is earlier. With a PodStopper one StopPod call
 // stops several containers (s.podStop), so the deadlines of all of them move. The caller holds the mutex.
 func (s *containerStop) shorten(newDeadline deadline) {
-	if !s.inProgress || !newDeadline.end.Before(s.deadline.end) {
+	isEarlier := newDeadline.end.Before(s.deadline.end)
+	if !s.inProgress || !isEarlier {
 		return
 	}
 	newDeadline.shortened = true
@@ -182,7 +183,7 @@ func (s *containerStop) execute(recordsKilling bool) {
 	s.waitForOrder() // also after a hook at its turn: meanwhile a container that stops first may have been started again
 	s.pauseAfterManyRuns()
 	outcome, err := s.stopUntilEnded()
-	s.end(outcome, err) // at once, so that the containers that wait for this one can stop
+	s.setOutcome(outcome, err) // at once, so that the containers that wait for this one can stop
 	s.waitForHook()
 	s.waitForEvents()
 	s.finish()
@@ -194,7 +195,8 @@ func (s *containerStop) waitForOrder() {
 	s.pod.waitWhile(s.ctx, func() (wait bool, askAgain time.Time) {
 		obeysOrder := !s.options.ignoreOrder && s.podStop == nil
 		hasTime := !s.deadline.hasPassed() && s.ctx.Err() == nil
-		if wait = obeysOrder && hasTime && s.pod.isBlocked(s.role); wait {
+		wait = obeysOrder && hasTime && s.pod.isBlocked(s.role)
+		if wait {
 			s.result.Phase = PhaseWaiting
 		}
 		return wait, s.deadline.end
@@ -224,11 +226,10 @@ func (s *containerStop) stopUntilEnded() (Outcome, error) {
 		return s.podStop.stopUntilEnded(s)
 	}
 	s.setPhase(PhaseStopping)
-	calls := &stopCalls{
-		containerStop: s, targets: []*containerStop{s}, call: func(ctx context.Context, seconds int64) error {
-			return s.pod.terminator.opts.Runtime.StopContainer(ctx, s.container.ID, seconds)
-		},
+	stopContainer := func(ctx context.Context, seconds int64) error {
+		return s.pod.terminator.opts.Runtime.StopContainer(ctx, s.container.ID, seconds)
 	}
+	calls := &stopCalls{containerStop: s, targets: []*containerStop{s}, call: stopContainer}
 	return calls.stopUntilEnded()
 }
 
@@ -240,9 +241,9 @@ func (s *containerStop) setPhase(phase Phase) {
 	s.pod.wake()
 }
 
-// end sets the container's outcome, and unblocks the containers that waited for it. The stop itself is in
-// progress until finish.
-func (s *containerStop) end(outcome Outcome, err error) {
+// setOutcome sets the container's outcome, and lets the containers stop that waited for it. The stop itself is in progress
+// until finish.
+func (s *containerStop) setOutcome(outcome Outcome, err error) {
 	s.pod.mu.Lock()
 	defer s.pod.mu.Unlock()
 	if outcome == OutcomeLeftRunning {
@@ -266,8 +267,7 @@ func (s *containerStop) end(outcome Outcome, err error) {
 func (s *containerStop) finish() {
 	s.pod.mu.Lock()
 	defer s.pod.unlock()
-	s.result.Phase, s.listAtFinish = PhaseEnded, s.pod.lists.newestNumber
-	s.inProgress = false
+	s.result.Phase, s.listAtFinish, s.inProgress = PhaseEnded, s.pod.lists.newestNumber, false
 	if t := s.pod.termination; t.inProgress() && t.usesLists() && s.isListedAgain() {
 		t.stopListed(s.container, s)
 	}

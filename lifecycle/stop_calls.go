@@ -15,14 +15,13 @@ import (
 )
 
 // stopCalls calls StopContainer for a container, or StopPod for the containers of a podStop, until they have ended or
-// GiveUpAfter has passed. Below, "call" means either. Only the stop's goroutine
-// uses it.
+// GiveUpAfter has passed. Below, "call" means either. Only the stop's goroutine uses it.
 type stopCalls struct {
 	*containerStop // the container, or the member of the podStop that makes the calls; its deadline applies
 
 	targets []*containerStop                               // the containers that a call stops
 	call    func(ctx context.Context, seconds int64) error // StopContainer or StopPod
-	replies chan *stopCall                                 // calls that have returned, in this order
+	replies chan *stopCall                                 // calls that have returned, in the order of their returns
 	callCtx context.Context                                // ends when nobody waits for replies any more
 
 	made      []*stopCall   // the calls so far
@@ -57,8 +56,8 @@ var errNoTimeLeft = errors.New("killed at once, because the deadline had passed 
 // The error is the newest failure, even if a later call succeeded.
 func (c *stopCalls) stopUntilEnded() (Outcome, error) {
 	ctx, cancel := context.WithCancelCause(c.ctx)
-	// A StopContainer call that is still in progress may read the cause of ctx. If Close has ended c.ctx, it must be that
-	// of c.ctx, even if that end has not reached ctx yet.
+	// This cancel ends the calls that are still in progress. If Close has ended c.ctx, they must see the cause of c.ctx, even if
+	// its end has not reached ctx yet.
 	defer func() { cancel(context.Cause(c.ctx)) }()
 	c.replies, c.callCtx = make(chan *stopCall), ctx
 	c.slack = c.pod.terminator.opts.StopTimeoutSlack
@@ -75,7 +74,7 @@ func (c *stopCalls) stopUntilEnded() (Outcome, error) {
 			return OutcomeLeftRunning, c.failure
 		case c.options.oneAttempt:
 			return c.giveUp()
-		case returned: // otherwise the wait for the call was pause enough
+		case returned: // pause before the next call; if the call has not returned, the wait for it was pause enough
 			sleepContext(c.ctx, min(pause.next(), time.Until(c.giveUpAt())))
 		}
 		if !time.Now().Before(c.giveUpAt()) {
@@ -101,18 +100,18 @@ func (c *stopCalls) setFirstCall() {
 // it records why they may still run. returned is false if the call has not returned in time.
 func (c *stopCalls) callOnce() (ended, returned bool) {
 	reply := c.callAndWait()
-	if c.ctx.Err() != nil {
+	if c.ctx.Err() != nil { // the terminator was closed
 		return false, false
 	}
 	callErr := c.callError(reply)
 	if callErr != nil {
 		c.recordFailure(callErr)
 	}
-	listErr := c.checkEnded(callErr, reply)
-	if listErr != nil && callErr == nil && c.ctx.Err() == nil { // the call succeeded, but the container may still run
-		c.recordFailure(listErr)
+	notEndedErr := c.checkEnded(callErr, reply)
+	if notEndedErr != nil && callErr == nil && c.ctx.Err() == nil { // the call succeeded, but the container may still run
+		c.recordFailure(notEndedErr)
 	}
-	return listErr == nil, reply != nil
+	return notEndedErr == nil, reply != nil
 }
 
 // newestListShowsEnd reports whether the newest list shows that the containers have ended, so that no further call is
@@ -125,11 +124,10 @@ func (c *stopCalls) newestListShowsEnd() bool {
 	c.pod.mu.Lock()
 	defer c.pod.mu.Unlock()
 	newest := c.pod.lists.newestNumber
-	if len(c.made) > 0 && newest > c.lastListBeforeReturn {
-		mayRun := func(s *containerStop) bool { return s.options.trustSuccess || s.lastListedIn == newest }
-		if !slices.ContainsFunc(c.targets, mayRun) {
-			return true
-		}
+	isNewerThanCalls := len(c.made) > 0 && newest > c.lastListBeforeReturn
+	mayRun := func(s *containerStop) bool { return s.options.trustSuccess || s.lastListedIn == newest }
+	if isNewerThanCalls && !slices.ContainsFunc(c.targets, mayRun) {
+		return true
 	}
 	return c.replacedBy() != nil
 }
@@ -141,9 +139,11 @@ func (c *stopCalls) newestListShowsEnd() bool {
 func (c *stopCalls) callAndWait() *stopCall {
 	c.makeCall(c.timeout())
 	for {
-		changed, hasMoved := c.watchDeadline()
-		if hasMoved {
-			if seconds := c.timeout(); time.Now().Add(graceperiod.Duration(seconds)).Before(c.newest().killAt) {
+		changed, hasDeadlineMoved := c.watchDeadline()
+		if hasDeadlineMoved {
+			seconds := c.timeout()
+			killsEarlier := time.Now().Add(graceperiod.Duration(seconds)).Before(c.newest().killAt)
+			if killsEarlier {
 				c.makeCall(seconds)
 			}
 		}
@@ -153,11 +153,11 @@ func (c *stopCalls) callAndWait() *stopCall {
 			if reply.isSuccess() || reply == c.newest() {
 				return reply
 			}
-			c.recordFailure(c.callError(reply)) // the newer call may still succeed
-		case <-changed:
+			c.recordFailure(c.callError(reply)) // of an earlier call; the newest one may still succeed
+		case <-changed: // perhaps the deadline has moved
 		case <-times.After(c.returnBy()):
 			c.timedOut = true
-			// Double the time that the next call has, so that calls do not pile up in a runtime that hangs.
+			// Double the slack of the next call, so that calls do not pile up in a runtime that hangs.
 			c.slack = 2 * min(c.slack, math.MaxInt64/2) // min: no overflow
 			return nil
 		case <-c.ctx.Done():
@@ -216,14 +216,14 @@ func (c *stopCalls) makeCall(seconds int64) {
 	made := &stopCall{seconds: seconds, madeAt: now, killAt: now.Add(graceperiod.Duration(seconds))}
 	c.made = append(c.made, made)
 	call, ctx := c.call, c.callCtx
-	previous := c.failure // of the previous call: the same panic is not logged again
-	c.pod.spawnRepeated(ctx, previous, c.method(), c.apiPod, c.container.Name, func() error { return call(ctx, seconds) }, func(err error) {
+	do := func() error { return call(ctx, seconds) }
+	c.pod.spawn(agentCall{ctx: ctx, name: c.method(), apiPod: c.apiPod, container: c.container.Name, previousErr: c.failure, do: do, returned: func(err error) {
 		made.err, made.returnedAt = err, time.Now()
 		select {
 		case c.replies <- made:
 		case <-ctx.Done(): // nobody waits for it
 		}
-	})
+	}})
 }
 
 // isSuccess reports whether the runtime replied that the container has ended. ErrContainerNotFound says
@@ -232,13 +232,13 @@ func (call *stopCall) isSuccess() bool {
 	return call.err == nil || errors.Is(call.err, ErrContainerNotFound)
 }
 
-// isForced reports whether a call had timeout 0.
+// isForced reports whether a call had timeout 0, so that the runtime killed the container at once.
 func (c *stopCalls) isForced() bool {
 	return slices.ContainsFunc(c.made, func(call *stopCall) bool { return call.seconds == 0 })
 }
 
-// earliestKill returns the earliest time at which the runtime kills the container: when the timeout of the newest call
-// ends, or that of an earlier call that has not failed.
+// earliestKill returns the earliest time at which the runtime kills the container: the end of the timeout of the newest call,
+// or of an earlier call that has not failed. A failed call is assumed to kill nothing.
 func (c *stopCalls) earliestKill() time.Time {
 	earliest := c.newest().killAt
 	for _, call := range c.made {
@@ -253,9 +253,8 @@ func (c *stopCalls) earliestKill() time.Time {
 // if the timeout of a call had ended when this one returned, or if an earlier call reported it.
 func (c *stopCalls) setReported(reply *stopCall) {
 	reply.hasFailed = !reply.isSuccess()
-	tookTimeout := !reply.returnedAt.Before(c.earliestKill())
-	wasKilledBefore := c.reported == OutcomeGraceExceeded
-	wasKilled := tookTimeout || wasKilledBefore
+	returnedAfterKill := !reply.returnedAt.Before(c.earliestKill())
+	wasKilled := returnedAfterKill || c.reported == OutcomeGraceExceeded
 	switch {
 	case reply.hasFailed: // nothing is reported
 	case errors.Is(reply.err, ErrContainerNotFound):
@@ -302,20 +301,19 @@ func (c *stopCalls) checkEnded(callErr error, reply *stopCall) error {
 	}
 	c.pod.mu.Lock()
 	defer c.pod.mu.Unlock()
-	for _, s := range c.targets {
-		if s.lastListedIn >= list.number {
-			// The call's success was wrong, so its outcome is dropped. GraceExceeded is kept: the container was killed,
-			// even if it has not ended yet.
-			if c.reported != OutcomeGraceExceeded {
-				c.reported = ""
-			}
-			if reply != nil && errors.Is(reply.err, ErrContainerNotFound) {
-				return fmt.Errorf("%s returned %q, but the runtime still lists the container", c.method(), reply.err.Error()) // not wrapped: that would be a success
-			}
-			return fmt.Errorf("%s returned, but the runtime still lists the container", c.method())
-		}
+	isListed := func(s *containerStop) bool { return s.lastListedIn >= list.number }
+	if !slices.ContainsFunc(c.targets, isListed) {
+		return nil
 	}
-	return nil
+	// The call's success was wrong, so its outcome is dropped. GraceExceeded is kept: the container was killed, even if it
+	// has not ended yet.
+	if c.reported != OutcomeGraceExceeded {
+		c.reported = ""
+	}
+	if reply != nil && errors.Is(reply.err, ErrContainerNotFound) {
+		return fmt.Errorf("%s returned %q, but the runtime still lists the container", c.method(), reply.err.Error()) // not wrapped: that would be a success
+	}
+	return fmt.Errorf("%s returned, but the runtime still lists the container", c.method())
 }
 
 // outcomeOfEnded returns the outcome of containers that have ended, as the calls have reported it or else as it
@@ -356,13 +354,13 @@ func (c *stopCalls) readReplies() {
 		select {
 		case reply := <-c.replies:
 			c.setReported(reply)
-		default:
+		default: // no call has returned since
 			return
 		}
 	}
 }
 
-// logStopped logs that a container has ended after failures, which were logged: the log then shows their end, too.
+// logStopped logs that a container has ended after failures. The failures were logged, so the log must show their end too.
 func (c *stopCalls) logStopped(outcome Outcome) {
 	c.pod.mu.Lock()
 	laterRun := c.replacedBy()
@@ -379,7 +377,8 @@ func (c *stopCalls) logStopped(outcome Outcome) {
 // the first one, unless another container of the pod is failing already, or the caller retries (OneAttempt).
 func (c *stopCalls) recordFailure(err error) {
 	c.failure = err
-	if c.failures++; c.failures > 1 {
+	c.failures++
+	if c.failures > 1 { // only the first one is logged
 		return
 	}
 	c.logger().Error(err, "Failed to stop container", "tryAgain", !c.options.oneAttempt)
@@ -392,9 +391,10 @@ func (c *stopCalls) recordFailure(err error) {
 // returned, it also lets the next request start a new grace period, as in the kubelet. A call that has not
 // returned may still stop the container, so the old deadline then stays.
 func (c *stopCalls) giveUp() (Outcome, error) {
-	if !c.options.oneAttempt {
+	switch {
+	case !c.options.oneAttempt:
 		c.logger().Error(c.failure, "Gave up stopping container", "failures", c.failures)
-	} else if !c.timedOut {
+	case !c.timedOut: // the only call has returned
 		c.pod.mu.Lock()
 		for _, s := range c.targets {
 			s.deadline.end = time.Time{} // begin then takes the deadline of the next request

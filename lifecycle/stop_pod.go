@@ -25,7 +25,8 @@ func (p *podState) joinPodStop(s *containerStop) *podStop {
 	if p.terminator.opts.Pods == nil {
 		return nil
 	}
-	if p.podStop == nil || p.podStop.begun || !p.podStop.runsHooks() {
+	mayJoinNewest := p.podStop != nil && !p.podStop.begun && p.podStop.runsHooks()
+	if !mayJoinNewest {
 		p.podStop = &podStop{previous: p.podStop}
 	}
 	p.podStop.members = append(p.podStop.members, s)
@@ -41,13 +42,14 @@ func (p *podStop) stopUntilEnded(s *containerStop) (Outcome, error) {
 	if s.ctx.Err() != nil {
 		return OutcomeLeftRunning, nil
 	}
-	if calls := p.begin(s); calls != nil {
+	if calls := p.begin(s); calls != nil { // this goroutine is the first one
 		outcome, err := calls.stopUntilEnded()
 		s.pod.mu.Lock()
 		p.outcome, p.err = outcome, err
 		s.pod.wake()
 		s.pod.mu.Unlock()
 	}
+	// Wait for the outcome, which another goroutine may have to find out.
 	s.pod.waitWhile(s.ctx, func() (wait bool, never time.Time) { return p.outcome == "" && s.ctx.Err() == nil, never })
 	s.pod.mu.Lock()
 	defer s.pod.mu.Unlock()
@@ -83,7 +85,8 @@ func (p *podStop) begin(s *containerStop) *stopCalls {
 	}
 	p.begun, p.previous = true, nil
 	apiPod := s.apiPod // containerStop.begin may change it before StopPod is called
-	return &stopCalls{containerStop: s, targets: p.members, call: func(ctx context.Context, seconds int64) error {
+	stopPod := func(ctx context.Context, seconds int64) error {
 		return s.pod.terminator.opts.Pods.StopPod(ctx, apiPod, seconds)
-	}}
+	}
+	return &stopCalls{containerStop: s, targets: p.members, call: stopPod}
 }

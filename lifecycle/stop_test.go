@@ -85,7 +85,8 @@ type stopResult struct {
 	err   error
 }
 
-// stopReplies is a runtime with a fixed result for each call: the first for the first call, and so on.
+// stopReplies is a runtime with a fixed result for each call: the first for the first call, and so on. Further calls get the
+// last one.
 type stopReplies struct {
 	calls atomic.Int32
 	all   []stopResult

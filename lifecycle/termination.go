@@ -35,15 +35,16 @@ type Termination struct {
 // endedTermination returns a termination that has ended with err and stopped nothing. Terminate, which returns no
 // error, reports its errors with it.
 func endedTermination(outcome Outcome, err error) *Termination {
-	t := &Termination{pod: &podState{}, done: make(chan struct{}), results: []ContainerResult{{Outcome: outcome, Phase: PhaseEnded, Err: err}}}
+	results := []ContainerResult{{Outcome: outcome, Phase: PhaseEnded, Err: err}}
+	t := &Termination{pod: &podState{}, done: make(chan struct{}), results: results} // podState has the mutex that the methods lock
 	close(t.done)
 	return t
 }
 
 var errNoTermination = errors.New("there is no termination, Terminate begins one")
 
-// orEndedIfUnset returns t. If t is nil or zero, it returns a Termination that has ended with an error instead, so that
-// the exported methods can be called on every Termination.
+// orEndedIfUnset returns t or, if t is nil or zero, a Termination that has ended with an error, so that the exported methods can
+// be called on every Termination.
 func (t *Termination) orEndedIfUnset() *Termination {
 	if t == nil || t.done == nil {
 		return endedTermination(OutcomeRuntimeStuck, errNoTermination)
@@ -76,7 +77,7 @@ func (t *Termination) stopNamed(req *Request) {
 	p := t.pod
 	isNamed := map[*containerStop]bool{}
 	for _, c := range req.Containers {
-		isNamed[p.stopOf(c)] = true
+		isNamed[p.stopOf(c)] = true // nil, if c has no stop yet, does no harm
 	}
 	for run, s := range p.stops {
 		if s.isGivenUp() && !isNamed[s] {
@@ -86,7 +87,7 @@ func (t *Termination) stopNamed(req *Request) {
 	for _, c := range req.Containers {
 		t.stopContainer(c, p.stopOf(c), stopOptions{trustSuccess: true, oneAttempt: req.OneAttempt, hooks: req.Hooks})
 	}
-	p.unblockStops()
+	p.unblockStops() // sidecars may have waited for the stops that were dropped
 }
 
 // newTermination begins a termination, makes it the pod's current one, and cancels the starts of
@@ -100,14 +101,23 @@ func (p *podState) newTermination(ctx context.Context, apiPod *v1.Pod, req *Requ
 	p.termination = t
 	p.cancelStarts()
 	p.terminator.calls.Go(func() string { return "the termination of " + fullName(&pod, "") }, t.run)
-	isFirst := t.previous == nil // else the line has been logged
-	if doubt := req.doubt(apiPod, newDeadline.granted); doubt != "" && isFirst {
-		// In another goroutine, because a logger that blocks must not keep the pod running.
-		p.terminator.calls.Go(func() string { return "the log line about the grace period of " + fullName(&pod, "") }, func() {
-			klog.FromContext(ctx).Info(doubt, "pod", klog.KObj(&pod), "gracePeriod", newDeadline.granted)
-		})
+	if t.previous == nil { // otherwise the previous termination has logged it
+		t.logGraceWarning()
 	}
 	return t
+}
+
+// logGraceWarning logs a warning if the grace period is probably a mistake. It does so in another goroutine, because a logger
+// that blocks must not keep the pod running. The caller holds the mutex.
+func (t *Termination) logGraceWarning() {
+	granted := t.deadline.granted
+	warning := t.request.graceWarning(t.apiPod, granted)
+	if warning == "" {
+		return
+	}
+	t.pod.terminator.calls.Go(func() string { return "the log line about the grace period of " + fullName(t.apiPod, "") }, func() {
+		klog.FromContext(t.ctx).Info(warning, "pod", klog.KObj(t.apiPod), "gracePeriod", granted)
+	})
 }
 
 // requireList makes the termination wait for a list that begins from now on. A list that has already begun
@@ -130,7 +140,7 @@ func (t *Termination) run() {
 	pause := backoff(0)
 	for {
 		list := t.nextList(failure)
-		if list == nil {
+		if list == nil { // the termination has ended
 			break
 		}
 		if failure = list.wait(t.ctx); failure != nil {
@@ -154,13 +164,13 @@ func (t *Termination) nextList(failure error) (list *listCall) {
 		if t.deadline.hasPassed() {
 			t.pod.cancelStarts()
 		}
-		isListUseless := t.isForgotten() || t.ctx.Err() != nil // after Forget or Close it could add no container
+		canUseList := !t.isForgotten() && t.ctx.Err() == nil // after Forget or Close a list adds no container
 		switch {
 		case t.finishIfDone(failure):
-			return false, time.Time{}
-		case t.needsList() && !isListUseless:
+			return false, askAgain
+		case t.needsList() && canUseList:
 			list = t.pod.requestList(t.ctx, t.apiPod)
-			return false, time.Time{}
+			return false, askAgain
 		case t.deadline.hasPassed():
 			return true, t.giveUpAt()
 		default:
@@ -181,8 +191,8 @@ func (t *Termination) logGivenUp(logger klog.Logger) {
 	}
 }
 
-// needsList reports whether no list has arrived yet that is new enough: one that began after the newest request and start.
-// Without it, a running container may still be unknown.
+// needsList reports whether the termination still waits for a list that is new enough, that is, one that began after the newest
+// request and start (requireList). Until then, a running container may be unknown.
 func (t *Termination) needsList() bool {
 	return t.pod.lists.newestNumber < t.minList
 }
@@ -212,10 +222,10 @@ func (t *Termination) stopListed(c Container, s *containerStop) *containerStop {
 // returns its stop. s is its existing stop, nil if there is none. It does nothing for a container that this
 // termination is stopping already or has given up.
 func (t *Termination) stopContainer(c Container, s *containerStop, options stopOptions) *containerStop {
-	if s != nil && slices.Contains(t.stops, s) {
+	if s != nil && slices.Contains(t.stops, s) { // an earlier list or request had the container too
 		isStopping := s.inProgress && s.run == runOf(c) // the runs differ if a request named c without its Began
 		if isStopping || s.isGivenUp() {
-			return s // an earlier list had the container too
+			return s
 		}
 	}
 	if s == nil && t.hookRunsForEarlierRun(c) {
@@ -242,7 +252,7 @@ func (t *Termination) giveUp(c Container, s *containerStop) *containerStop {
 	return s
 }
 
-// addEndedStop adds a stop for a run that is not stopped.
+// addEndedStop adds a stop that has ended, for a run that the termination gives up without an attempt to stop it.
 func (t *Termination) addEndedStop(c Container) *containerStop {
 	s := newStop(t.pod, c)
 	s.ctx, s.apiPod = t.ctx, t.apiPod
@@ -261,15 +271,15 @@ func (t *Termination) include(s *containerStop) {
 	}
 }
 
-// hookRunsForEarlierRun reports whether c is a sidecar that exited and was started again during this termination, and whose
-// preStop hook has begun for an earlier run, or begins for it later, so that it must not run for c too. c must not have
-// a stop yet.
+// hookRunsForEarlierRun reports whether the preStop hook must not run for c, because it has run, runs or will run for an
+// earlier run of the same container. That is so only for a sidecar that exited and was started again during this termination. c
+// must not have a stop yet.
 func (t *Termination) hookRunsForEarlierRun(c Container) bool {
 	_, role := findContainer(t.apiPod, c.Name)
-	return role.isSidecar() && slices.ContainsFunc(t.stops, func(s *containerStop) bool {
-		isReplaced := s.run.id == c.ID // c has the ID of the earlier run, whose hook then no longer begins
-		hasBegun := s.container.PreStopDone || !s.hook.startedAt.IsZero()
-		return s.container.Name == c.Name && (hasBegun || !isReplaced)
+	return role.isSidecar() && slices.ContainsFunc(t.stops, func(earlier *containerStop) bool {
+		hasBegun := earlier.container.PreStopDone || !earlier.hook.startedAt.IsZero()
+		willBegin := earlier.run.id != c.ID // the hook of a run whose ID was used again does not begin (beginHook)
+		return earlier.container.Name == c.Name && (hasBegun || willBegin)
 	})
 }
 
@@ -284,8 +294,9 @@ func (t *Termination) hookRunsForEarlierRun(c Container) bool {
 //
 // failure is the last list's error. The caller holds the mutex.
 func (t *Termination) finishIfDone(failure error) (ended bool) {
-	waitsNoLonger := t.mustNotWait(failure) || t.isOverdue()
-	if t.isStopping() || !t.isComplete() && !waitsNoLonger {
+	mayWait := !t.mustNotWait(failure) && !t.isOverdue()
+	waitsForMore := mayWait && (t.needsList() || t.awaitsStart())
+	if t.isStopping() || waitsForMore {
 		return false
 	}
 	if t.foundNothing() && t.previous != nil { // the earlier termination's containers are all gone: keep its results
@@ -303,16 +314,12 @@ func (t *Termination) isStopping() bool {
 	return slices.ContainsFunc(t.stops, func(s *containerStop) bool { return s.inProgress })
 }
 
-// isComplete reports whether the termination knows every container that it must stop: a list that is new
-// enough has arrived, and no start can add a container.
-func (t *Termination) isComplete() bool { return !t.needsList() && !t.awaitsStart() }
-
 // awaitsStart reports whether a start of the pod may still add a container to the termination: the start is
 // in progress, or no list has arrived since it returned. After [Terminator.Forget] no start adds one.
 func (t *Termination) awaitsStart() bool { return len(t.pod.starts) > 0 && !t.isForgotten() }
 
-// mustNotWait reports whether no list and no start can matter any more: the terminator was closed, the
-// pod was forgotten, or the runtime cannot list. failure is the last list's error.
+// mustNotWait reports whether the termination must end without waiting for a list or a start: the terminator was closed,
+// the pod was forgotten, or the runtime cannot list. failure is the last list's error.
 func (t *Termination) mustNotWait(failure error) bool {
 	return t.ctx.Err() != nil || t.isForgotten() || errors.Is(failure, errors.ErrUnsupported)
 }
@@ -321,9 +328,11 @@ func (t *Termination) mustNotWait(failure error) bool {
 // deadline, or since the termination began if that was later (giveUpAt).
 func (t *Termination) isOverdue() bool { return !time.Now().Before(t.giveUpAt()) }
 
-// foundNothing reports whether there was nothing to stop: a list that is new enough has arrived, and
-// neither it nor a start has brought a container.
-func (t *Termination) foundNothing() bool { return t.isComplete() && len(t.stops) == 0 }
+// foundNothing reports whether there was nothing to stop: a list that is new enough has arrived, no start can
+// add a container any more, and neither has brought one.
+func (t *Termination) foundNothing() bool {
+	return !t.needsList() && !t.awaitsStart() && len(t.stops) == 0
+}
 
 // recordMetrics counts the termination by its outcome, and also as one that exceeded its grace period if a
 // container did.

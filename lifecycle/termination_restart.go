@@ -32,7 +32,7 @@ func (t *Termination) canRestart(name string) bool {
 	if !t.inProgress() || t.isForgotten() {
 		return false
 	}
-	hasTime := !t.deadline.hasPassed() && t.deadline.granted > graceperiod.MinimumPodSeconds
+	hasTime := !t.deadline.hasPassed() && t.deadline.granted > graceperiod.MinimumPodSeconds // the minimum is too short for a start
 	stopsTogether := t.pod.terminator.opts.Pods != nil
 	if !hasTime || stopsTogether {
 		return false
@@ -44,5 +44,6 @@ func (t *Termination) canRestart(name string) bool {
 	}
 	_, role := findContainer(t.apiPod, name)
 	wasRunning := slices.ContainsFunc(t.stops, func(s *containerStop) bool { return s.container.Name == name })
-	return wasRunning && t.pod.isBlocked(role) // isBlocked: a container that stops before the sidecar may be running, and may need it
+	isNeeded := t.pod.isBlocked(role) // a container that stops before the sidecar may be running; false if it is no sidecar
+	return wasRunning && isNeeded
 }

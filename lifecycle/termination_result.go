@@ -51,24 +51,9 @@ func (t *Termination) stopResults() []ContainerResult {
 // If the terminator was closed, stuck containers are left running instead. failure is the last list's error.
 func (t *Termination) finalResults(failure error) []ContainerResult {
 	results := t.stopResults()
-	addIfUnknown := func(name string, outcome Outcome, err error) {
-		// Without a new list, even a container that was stopped may run again, so that result is not enough.
-		isKnown := func(c ContainerResult) bool { return c.Name == name && !c.Outcome.hasEnded() }
-		if !slices.ContainsFunc(results, isKnown) {
-			results = append(results, t.resultWithoutRun(name, outcome, err))
-		}
-	}
-	outcome, cause := OutcomeRuntimeStuck, errNotListed
-	if failure != nil {
-		cause = fmt.Errorf("%w: %w", errNotListed, failure)
-	}
-	if t.isForgotten() {
-		cause = errForgotten
-	}
-	if t.ctx.Err() != nil {
-		outcome, cause = OutcomeLeftRunning, ErrClosed
-	}
-	if !t.isForgotten() {
+	outcome, cause := t.unlistedOutcome(failure)
+	// Add the containers that a start may have started.
+	if t.awaitsStart() {
 		for start := range t.pod.starts {
 			reason := cause // no list has come since the start returned
 			if !start.returned {
@@ -77,18 +62,40 @@ func (t *Termination) finalResults(failure error) []ContainerResult {
 			results = append(results, t.resultWithoutRun(start.name, outcome, &stopError{name: start.name, err: reason}))
 		}
 	}
+	// Add the other containers of the spec, if the lists had no container at all, or if no list is new enough to say which of
+	// them run.
 	if t.foundNothing() {
 		outcome, cause = OutcomeNotFound, nil
 	}
 	if t.foundNothing() || t.needsList() {
 		for spec := range containersOf(t.apiPod) {
-			addIfUnknown(spec.Name, outcome, cause)
+			// A container that has ended needs another result: without a new list it may run again.
+			isKnown := func(c ContainerResult) bool { return c.Name == spec.Name && !c.Outcome.hasEnded() }
+			if !slices.ContainsFunc(results, isKnown) {
+				results = append(results, t.resultWithoutRun(spec.Name, outcome, cause))
+			}
 		}
 		if len(results) == 0 && cause != nil { // the spec has no containers, but the error must be in the result
-			addIfUnknown("", outcome, cause)
+			const noName = ""
+			results = append(results, t.resultWithoutRun(noName, outcome, cause))
 		}
 	}
 	return t.sorted(results)
+}
+
+// unlistedOutcome returns the outcome and the error of a container of which no list says whether it runs, when the termination
+// ends. failure is the last list's error.
+func (t *Termination) unlistedOutcome(failure error) (Outcome, error) {
+	switch {
+	case t.ctx.Err() != nil:
+		return OutcomeLeftRunning, ErrClosed
+	case t.isForgotten():
+		return OutcomeRuntimeStuck, errForgotten
+	case failure != nil:
+		return OutcomeRuntimeStuck, fmt.Errorf("%w: %w", errNotListed, failure)
+	default:
+		return OutcomeRuntimeStuck, errNotListed
+	}
 }
 
 // resultWithoutRun returns the final result of a container that no list had, so that its ID is unknown.
@@ -96,9 +103,8 @@ func (t *Termination) resultWithoutRun(name string, outcome Outcome, err error) 
 	return ContainerResult{Name: name, Phase: PhaseEnded, Outcome: outcome, GrantedSeconds: t.deadline.granted, Err: err}
 }
 
-// resultsOnceAllEnded returns the results for a later termination of the same pod that found no container running: those
-// of t, the earlier termination. A container that t could not stop has ended by itself since then, so its outcome is now
-// [OutcomeNotFound].
+// resultsOnceAllEnded returns the results of t, changed for a later termination of the same pod that has found no container
+// running. A container that t could not stop has ended by itself since then, so its outcome becomes [OutcomeNotFound].
 func (t *Termination) resultsOnceAllEnded() []ContainerResult {
 	results := slices.Clone(t.results)
 	for i := range results {
@@ -115,12 +121,13 @@ func (t *Termination) sorted(results []ContainerResult) []ContainerResult {
 	if len(results) < 2 {
 		return results
 	}
-	position := map[string]int{}
+	position := map[string]int{} // from 1; 0: the spec lacks the name
 	for spec := range containersOf(t.apiPod) {
-		position[spec.Name] = len(position) - math.MaxInt32 // below 0, the position of a name that the spec lacks: such a name comes last
+		position[spec.Name] = len(position) + 1
 	}
+	rank := func(name string) int { return cmp.Or(position[name], math.MaxInt) } // a name that the spec lacks comes last
 	slices.SortStableFunc(results, func(a, b ContainerResult) int {
-		return cmp.Or(cmp.Compare(position[a.Name], position[b.Name]), cmp.Compare(a.Name, b.Name), a.Began.Compare(b.Began))
+		return cmp.Or(cmp.Compare(rank(a.Name), rank(b.Name)), cmp.Compare(a.Name, b.Name), a.Began.Compare(b.Began))
 	})
 	return results
 }

@@ -20,6 +20,7 @@ func (t *Termination) Done() <-chan struct{} { return t.orEndedIfUnset().done }
 // Wait waits for [Termination.Done], and returns the result and the error of [Result.Err]. When ctx
 // ends first, the termination continues, and Wait returns the result so far and an error that wraps
 // ctx's cause and names the containers that have not ended.
+//
 // If the deadline passed at least [graceperiod.MinimumContainerSeconds] ago, it also records an
 // ExceededGracePeriod event, once per termination, as the kubelet does after its own timeout.
 func (t *Termination) Wait(ctx context.Context) (Result, error) {
@@ -37,21 +38,23 @@ func (t *Termination) Wait(ctx context.Context) (Result, error) {
 	if !mustRecordExceeded {
 		return result, runningErr
 	}
-	if leave, isOpen := t.pod.terminator.enter("the event recorder", t.apiPod, ""); isOpen {
+	const wholePod = "" // instead of a container
+	if leave, isOpen := t.pod.terminator.enter("the event recorder", t.apiPod, wholePod); isOpen {
 		defer leave()
-		t.pod.recordWarning(t.ctx, t.apiPod, "", t.apiPod, "ExceededGracePeriod", "Container runtime did not kill the pod within specified grace period.")
+		t.pod.recordWarning(t.ctx, t.apiPod, wholePod, t.apiPod, "ExceededGracePeriod", "Container runtime did not kill the pod within specified grace period.")
 	}
 	return result, runningErr
 }
 
-// stillRunning returns the result so far. runningErr names the containers that have not ended; nil: the termination has
-// ended. mustRecordExceeded says that the caller must record the ExceededGracePeriod event, without the mutex. It is true
-// once per termination, in the first call 2 s or more after the deadline (2 s is the least time that a container gets to
-// stop). stillRunning locks the mutex.
+// stillRunning returns the result so far, for a wait that ended with cause. runningErr names the containers that have not ended;
+// nil: the termination has ended. mustRecordExceeded says that the caller must record the ExceededGracePeriod event, without the
+// mutex. It is true once per termination, in the first call 2 s or more after the deadline (2 s is the least time that a
+// container gets to stop). stillRunning locks the mutex.
 func (t *Termination) stillRunning(cause error) (result Result, mustRecordExceeded bool, runningErr error) {
 	t.pod.mu.Lock()
 	defer t.pod.mu.Unlock()
-	if result = t.result(); !t.inProgress() {
+	result = t.result()
+	if !t.inProgress() {
 		return result, false, nil
 	}
 	var names []string
@@ -60,7 +63,7 @@ func (t *Termination) stillRunning(cause error) (result Result, mustRecordExceed
 			names = append(names, fullName(t.apiPod, s.container.Name))
 		}
 	}
-	if len(names) == 0 { // the termination waits for a list or a start
+	if len(names) == 0 { // the termination waits for a list or a start: name the pod
 		names = []string{fullName(t.apiPod, "")}
 	}
 	slices.Sort(names)

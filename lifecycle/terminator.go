@@ -41,8 +41,9 @@ func (tr *Terminator) check(pod *v1.Pod) error {
 }
 
 // Terminator terminates pods. Create it with [NewTerminator], and end it with [Terminator.Close]. Use one for all
-// pods of a node: two terminators that terminate the same pod run its hooks twice. All methods are safe for concurrent use. A pod is identified by its UID or, without a UID, by its namespace
-// and name. Methods return an error for the zero Terminator, and for a pod with neither a UID nor a name.
+// pods of a node: two terminators that terminate the same pod run its hooks twice. All methods are safe for
+// concurrent use. A pod is identified by its UID or, without a UID, by its namespace and name. Methods return an
+// error for the zero Terminator, and for a pod with neither a UID nor a name.
 type Terminator struct {
 	opts         TerminatorOptions
 	sleepEnabled bool            // PodLifecycleSleepAction is on
@@ -156,9 +157,9 @@ func (tr *Terminator) Close(ctx context.Context) error {
 	return fmt.Errorf("the terminator was closed, calls that have not returned: %s: %w", strings.Join(hanging, ", "), context.Cause(ctx))
 }
 
-// enter registers a call of a method: until the call ends with leave, Close waits for it, and it may start goroutines. If
-// Close waits in vain, it names the call as work of a pod or container, such as "the stop of NAMESPACE/POD/CONTAINER". After
-// Close, isOpen is false and leave is nil.
+// enter registers a call of a method: until the method calls leave, Close waits for it, and it may start goroutines. If Close
+// waits in vain, it names the call by its work and its container, such as "the stop of NAMESPACE/POD/CONTAINER"; container is ""
+// for the whole pod. After Close, isOpen is false and leave is nil.
 func (tr *Terminator) enter(work string, apiPod *v1.Pod, container string) (leave func(), isOpen bool) {
 	return tr.calls.EnterIfOpen(func() string { return work + " of " + fullName(apiPod, container) })
 }
@@ -191,7 +192,7 @@ func (tr *Terminator) callContext(caller context.Context) context.Context {
 	return &valuesContext{Context: tr.ctx, caller: caller}
 }
 
-// valuesContext ends when its Context ends, and has the values of both contexts.
+// valuesContext ends when its Context, the terminator's, ends. It has the values of that context and of the caller's.
 type valuesContext struct {
 	context.Context // the terminator's
 

@@ -103,7 +103,8 @@ func terminateAll(b *testing.B, pods []*v1.Pod, rt lifecycle.Runtime, exits life
 	for _, pod := range pods {
 		terminator.Terminate(ctx, pod, lifecycle.Request{})
 	}
-	awaitGoroutines(3 * len(pods))
+	const goroutinesPerPod = 3 // at least: of the termination, of the container's stop, and of its hook
+	awaitGoroutines(goroutinesPerPod * len(pods))
 	return func() { require.NoError(b, terminator.Close(ctx)) }
 }
 

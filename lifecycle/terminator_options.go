@@ -50,8 +50,8 @@ type TerminatorOptions struct {
 	// begins, as in the kubelet.
 	HooksAtTurn bool
 	// StopTimeoutSlack is how long a StopContainer call may take beyond its timeout. After that, a
-	// concurrent second call with timeout 0 is made. Each further call waits twice as long as the one
-	// before.
+	// concurrent second call with timeout 0 is made. Each further call may take twice as long beyond its
+	// timeout as the one before.
 	//
 	// StopTimeoutSlack is also how long a Running call may take before its context ends and it is
 	// repeated; for a runtime that polls, it must exceed the polling interval. 0 means
@@ -86,7 +86,8 @@ func (o TerminatorOptions) validate() error {
 	}
 	errs = append(errs, nilcheck.Option("Pods", o.Pods), nilcheck.Option("Commands", o.Commands), nilcheck.Option("Hooks", o.Hooks),
 		nilcheck.Option("Exits", o.Exits), nilcheck.Option("Events", o.Events), nilcheck.Option("Gates", o.Gates))
-	if builtin, _ := o.Hooks.(*handlerRunner); builtin != nil && builtin.Commands == nil && o.Commands != nil {
+	builtin, _ := o.Hooks.(*handlerRunner)
+	if builtin != nil && builtin.Commands == nil && o.Commands != nil { // exec hooks would fail although there is a runner for them
 		errs = append(errs, errors.New("the option Commands has no effect with Hooks, which has no Commands: set it in HandlerRunnerOptions"))
 	}
 	if o.StopTimeoutSlack < 0 {
