@@ -75,13 +75,13 @@ func (d *drain) makeFinalTable(n *Node, hasList bool) {
 	if hasList {
 		r.Occupied = n.occupied(r.Schedule, d.bucket)
 	}
-	// Without a schedule, the pods decide how long the drain takes. Its time counts from now, the end of the wait for the
-	// list.
+	// Without a schedule, the pods decide how long the drain takes. Its time counts from the end of the wait for the list,
+	// and not from a timer that fires late: the lock must not be released later than was announced.
 	if len(n.Schedule) == 0 {
 		if limit := n.Options.Limit; limit != 0 { // 0: no limit; negative: no time
 			r.HostEnd = times.Earlier(r.HostEnd, r.Received.Add(max(limit, 0)))
 		}
-		r.Received = n.now // the time for a slow list is not taken from the pods' grace periods
+		r.Received = times.Earlier(n.now, s.WaitEnd()) // the time for a slow list is not taken from the pods' grace periods
 	}
 	s.Timetable = timetable.New(r)
 }
