@@ -59,7 +59,7 @@ type ReadinessMarker interface {
 // way.
 type NodeState struct {
 	ShuttingDown bool        // false: no shutdown is under way, or it was cancelled
-	Kind         source.Kind // what the host is going to do
+	Kind         source.Kind // what the host is going to do; not published again if another announcer changes it
 }
 
 // sendPod sends the effect's message about a pod through the Reporter: its final status, that it is not ready, or that
