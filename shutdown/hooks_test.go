@@ -219,3 +219,15 @@ func (p *flakyPublisher) PublishNode(ctx context.Context, _ shutdown.NodeState) 
 	}
 	return err
 }
+
+// A shutdown is announced whose deadline has passed, and Prepare hangs. All pods are killed nevertheless.
+func TestAPrepareThatHangsDoesNotSaveThePods(t *testing.T) {
+	inBubble(t, twoPods(), func(t *testing.T, n *node) {
+		n.opts.Prepare = func(ctx context.Context) error { return waitOrCancelled(ctx, time.Hour) }
+		n.killer.Default = shutdowntest.Behaviour{Takes: time.Hour}
+		n.run()
+		n.host.Announce(source.Event{Deadline: time.Now().Add(-time.Second)})
+		n.advance(time.Minute)
+		require.Equal(t, map[string]int64{"web": 0, "etcd": 0}, n.grantedSeconds())
+	})
+}

@@ -10,9 +10,10 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown/plan"
 )
 
-// minDrainTime is the least time of a drain, so that pods are signalled even if the host or the limit leaves no time.
-// This does not delay the host, which shuts down at its own deadline even if the lock is held.
-const minDrainTime = 200 * time.Millisecond
+// minDrainTime is the least time of a drain, so that pods are signalled even if the host or the limit leaves no time. A
+// Prepare that hangs takes half of it, and the margin 100 ms, which leaves 50 ms for the list of the pods. This does not
+// delay the host, which shuts down at its own deadline even if the lock is held.
+const minDrainTime = 300 * time.Millisecond
 
 // This file handles announcements and withdrawals in each state.
 
