@@ -135,6 +135,24 @@ func TestAnAgentThatHasTheLockResumesWithoutTheHost(t *testing.T) {
 	})
 }
 
+// Trigger has announced a shutdown. The next agent, 2 s later, cannot reach the host and has no lock. After 5 s it resumes the
+// drain nevertheless, because the host has announced nothing: web has 13 s left of its 20 s.
+func TestADrainOfTriggerIsResumedWithoutTheHost(t *testing.T) {
+	inBubbleWithState(t, twoPods(), func(t *testing.T, n *node, one *boot) {
+		n.killer.Default = shutdowntest.Behaviour{Takes: time.Hour}
+		n.runOnBoot(one)
+		require.NoError(t, n.m.Trigger(source.Event{}))
+		n.advance(2 * time.Second)
+		n.crash()
+		n.host.Script(func(h *shutdowntest.Host) { h.ConnectErr = errors.New("no bus") })
+		n.runOnBoot(one)
+		n.advance(5 * time.Second)
+		require.Equal(t, map[string]int64{"web": 13}, n.grantedSeconds())
+		n.advance(time.Minute)
+		require.Equal(t, []string{"web", "etcd"}, names(n.lastReport()))
+	})
+}
+
 // The next agent cannot reach the host. Trigger cancels its shutdown, which nobody else has announced: pods are admitted at
 // once, and web runs out its grace period. The agent after that one finds a cancelled shutdown in the log.
 func TestTriggerCancelsTheShutdownOfAPreviousAgent(t *testing.T) {

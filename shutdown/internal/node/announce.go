@@ -3,6 +3,7 @@ package node
 import (
 	"fmt"
 	"math"
+	"slices"
 	"time"
 
 	"github.com/kubegrace/kubegrace/internal/times"
@@ -208,12 +209,16 @@ func (n *Node) settleByLog() {
 	}
 }
 
-// apply leaves StateUnsettled by the log alone in two cases: an adopted lock shows that the host waits, or the time of
-// the log's shutdown is over anyway. Otherwise the state stays StateUnsettled: the host may still answer.
+// apply leaves StateUnsettled by the log alone in three cases: an adopted lock shows that the host waits, only Trigger has
+// announced the log's shutdown, or its time is over anyway. Otherwise the state stays StateUnsettled: the host may still
+// answer.
 func (u Unreached) apply(n *Node) {
 	n.hostAnswer = u
-	isUnsettled := n.state == StateUnsettled && !n.runEnded
-	if isUnsettled && (u.Adopted || !n.hasTimeLeft(n.shutdown)) {
+	if n.state != StateUnsettled || n.runEnded {
+		return
+	}
+	isOfHost := slices.ContainsFunc(n.shutdown.Announced, Announcement.isOfHost)
+	if u.Adopted || !isOfHost || !n.hasTimeLeft(n.shutdown) {
 		n.settleByLog()
 	}
 }

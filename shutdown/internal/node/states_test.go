@@ -395,6 +395,7 @@ func TestStateTransitions(t *testing.T) {
 		{"unsettled", unsettled("host"), "the host cannot answer", input(node.Pending{}), node.StateDraining, refuses, "suspend, publish, kill low with 13, suspend"},
 		{"unsettled", unsettled("host"), "the host is unreachable, a lock was adopted", input(node.Unreached{Adopted: true}), node.StateDraining, refuses, "suspend, publish, kill low with 13, suspend"},
 		{"unsettled", unsettled("host"), "the host is unreachable, no lock was adopted", input(node.Unreached{}), node.StateUnsettled, refuses, ""},
+		{"unsettled", unsettled("notice"), "the host is unreachable, only Trigger has announced", input(node.Unreached{}), node.StateDraining, refuses, "suspend, publish, kill low with 13, suspend"},
 		{"unsettled", unsettled("host"), "the time passes", func(r *rig) string { return r.wait(hostWaits) }, node.StateNone, admits, "holdagain, kill low with 0"},
 		{"unsettled", unsettled("host"), "TerminateAll", input(node.TerminateAll{}), node.StateUnsettled, refuses, ""},
 		{"unsettled", unsettled("host"), "TerminateAll, and 5 s", func(r *rig) string { r.inputs(node.TerminateAll{}); return r.wait(5 * time.Second) }, node.StateUnsettled, refuses, "kill low with 8"},
