@@ -162,7 +162,7 @@ func (b *Broker) serve(p *peer) {
 		return
 	}
 	defer b.remove(p)
-	if p.authenticate() != nil {
+	if err := p.authenticate(); err != nil { // the client has gone, or its handshake is not the kubelet's
 		return
 	}
 	for {
@@ -196,7 +196,7 @@ func (b *Broker) remove(p *peer) {
 	}
 	b.mu.Unlock()
 	for _, name := range lost {
-		b.ownerChanged(name, p.name, "")
+		b.ownerChanged(name, p.name, noOwner)
 	}
 }
 
@@ -213,7 +213,7 @@ func (b *Broker) own(p *peer, name string) string {
 	}
 	b.names[name] = p
 	b.mu.Unlock()
-	b.ownerChanged(name, "", p.name)
+	b.ownerChanged(name, noOwner, p.name)
 	return name
 }
 

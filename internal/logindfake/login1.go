@@ -133,8 +133,7 @@ func (l *Login1) get(o *object, call *dbus.Message) {
 	}
 }
 
-// inhibit answers Inhibit. A lock is the write end of a pipe. Its last copy is closed when the read end reports
-// the end of the file.
+// inhibit answers Inhibit, with a lock or with an error.
 func (l *Login1) inhibit(o *object, call *dbus.Message) {
 	gate, refusal := l.nextInhibit()
 	if gate != nil {
@@ -144,12 +143,25 @@ func (l *Login1) inhibit(o *object, call *dbus.Message) {
 		o.refuse(call, refusal.Name, refusal.Text)
 		return
 	}
-	reader, writer, err := os.Pipe()
+	argument := func(i int) string { text, _ := call.Body[i].(string); return text }
+	file, err := l.grant(&Lock{What: argument(0), Who: argument(1), Why: argument(2), Mode: argument(3)})
 	if err != nil {
 		o.refuse(call, "org.freedesktop.DBus.Error.Failed", err.Error())
 		return
 	}
+	o.reply(call, dbus.UnixFD(file.Fd()))
+	_ = file.Close() // the bus has a copy
+}
+
+// grant adds a lock to those that were granted, and returns its file, the write end of a pipe. The lock is released when
+// the read end reports the end of the file: then the last copy of the write end is closed.
+func (l *Login1) grant(lock *Lock) (*os.File, error) {
+	reader, writer, err := os.Pipe()
+	if err != nil {
+		return nil, err
+	}
 	released := make(chan struct{})
+	lock.Released = released
 	l.watching.Add(1)
 	go func() {
 		defer l.watching.Done()
@@ -157,13 +169,10 @@ func (l *Login1) inhibit(o *object, call *dbus.Message) {
 		_ = reader.Close()                 // nothing was written to it
 		close(released)
 	}()
-	text := func(i int) string { s, _ := call.Body[i].(string); return s }
 	l.mu.Lock()
-	l.readers = append(l.readers, reader)
-	l.locks = append(l.locks, &Lock{What: text(0), Who: text(1), Why: text(2), Mode: text(3), Released: released})
-	l.mu.Unlock()
-	o.reply(call, dbus.UnixFD(writer.Fd()))
-	_ = writer.Close() // the bus has a copy
+	defer l.mu.Unlock()
+	l.readers, l.locks = append(l.readers, reader), append(l.locks, lock)
+	return writer, nil
 }
 
 // nextInhibit returns what the next call of Inhibit has to do. If gate is not nil, the call waits until gate is closed.
@@ -268,8 +277,8 @@ func (l *Login1) Delay() (sendReply func()) {
 	return sync.OnceFunc(func() { close(gate) })
 }
 
-// Hide makes ListInhibitors return an empty list, as if logind had lost the locks.
-func (l *Login1) Hide() {
+// HideLocks makes ListInhibitors return an empty list, as if logind had lost the locks.
+func (l *Login1) HideLocks() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.hidden = true

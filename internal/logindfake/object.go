@@ -79,11 +79,12 @@ func (o *object) refuse(call *dbus.Message, name, text string) {
 	o.send(call, dbus.TypeError, map[dbus.HeaderField]dbus.Variant{dbus.FieldErrorName: dbus.MakeVariant(name)}, []any{text})
 }
 
-// send answers a call with a message of this type, with more headers and this body.
+// send answers a call with a message of this type, with more headers and this body. The bus adds the sender.
 func (o *object) send(call *dbus.Message, kind dbus.Type, more map[dbus.HeaderField]dbus.Variant, body []any) {
-	message := answerTo(call, kind, "", body)
+	const addedByTheBus = ""
+	message := answerTo(call, kind, addedByTheBus, body)
 	maps.Copy(message.Headers, more)
-	o.conn.Send(message, nil)
+	o.conn.Send(message, nil) // nil: an answer has no reply
 }
 
 // answerTo returns the answer to a call. If sender is "" the bus adds it.

@@ -50,7 +50,7 @@ func (p *peer) authenticate() error {
 		case strings.HasPrefix(line, "AUTH EXTERNAL"):
 			answer = "OK 0123456789abcdef0123456789abcdef"
 		case line == "NEGOTIATE_UNIX_FD" && p.lacks[LackAnswer]:
-			continue
+			continue // no answer
 		case line == "NEGOTIATE_UNIX_FD" && !p.lacks[LackAgreement]:
 			answer = "AGREE_UNIX_FD"
 		case line == "BEGIN":
@@ -193,7 +193,8 @@ func (p *peer) lacksMatch(rule string) bool {
 		return true
 	}
 	_, isBySender := keys["sender"]
-	return p.lacks[LackMatches] && (isBySender || strings.Contains(rule, "arg0="))
+	_, isByArgument := keys["arg0"]
+	return p.lacks[LackMatches] && (isBySender || isByArgument)
 }
 
 // parseRule returns the keys and values of a match rule, such as type='signal',member='PrepareForShutdown'.

@@ -41,13 +41,16 @@ func (b *Broker) broadcast(signal *packet) {
 	}
 }
 
-// ownerChanged broadcasts NameOwnerChanged for a name. The owners are unique names; "": there is no owner.
+// noOwner says, in place of a unique name, that nobody owns a name.
+const noOwner = ""
+
+// ownerChanged broadcasts NameOwnerChanged for a name. The owners are unique names, or noOwner.
 func (b *Broker) ownerChanged(name, oldOwner, newOwner string) {
 	b.broadcast(&packet{order: binary.LittleEndian, Message: &dbus.Message{Type: dbus.TypeSignal, Body: []any{name, oldOwner, newOwner}, Headers: map[dbus.HeaderField]dbus.Variant{
 		dbus.FieldSender:    dbus.MakeVariant(driver),
 		dbus.FieldPath:      dbus.MakeVariant(driverPath),
 		dbus.FieldInterface: dbus.MakeVariant(driver),
-		dbus.FieldMember:    dbus.MakeVariant(string(LackOwnerChanges)),
+		dbus.FieldMember:    dbus.MakeVariant("NameOwnerChanged"),
 		dbus.FieldSignature: dbus.MakeVariant(dbus.SignatureOf(name, oldOwner, newOwner)),
 	}}})
 }
@@ -75,7 +78,7 @@ func (b *Broker) answer(from *peer, call *dbus.Message) {
 		from.reply(call)
 	case method == "GetConnectionUnixProcessID":
 		from.reply(call, uint32(os.Getpid()))
-	case method == string(LackOwner):
+	case method == "GetNameOwner":
 		if owner := b.owner(argument); owner != nil {
 			from.reply(call, owner.name)
 		} else {

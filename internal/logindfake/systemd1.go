@@ -58,8 +58,8 @@ func (s *Systemd1) OnHangUp(hangUp func()) {
 	s.hangUp = hangUp
 }
 
-// BreakStart makes StartUnit fail with refusal, which cancels a shutdown. nil makes it succeed again.
-func (s *Systemd1) BreakStart(refusal *Refusal) {
+// RefuseStart makes StartUnit fail with refusal, which cancels a shutdown. nil makes it succeed again.
+func (s *Systemd1) RefuseStart(refusal *Refusal) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.startRefusal = refusal
@@ -88,7 +88,7 @@ func (s *Systemd1) answer(o *object, call *dbus.Message) {
 	}
 }
 
-// startUnit tells the test of a StartUnit, and then accepts or refuses it, as BreakStart has set.
+// startUnit tells the test of a StartUnit, and then accepts or refuses it, as RefuseStart has set.
 func (s *Systemd1) startUnit(o *object, call *dbus.Message) {
 	s.mu.Lock()
 	refusal := s.startRefusal

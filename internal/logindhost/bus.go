@@ -45,18 +45,20 @@ type Bus struct {
 	daemon *exec.Cmd
 }
 
-// StartBus starts a dbus-daemon that listens on the given socket until the test ends. If socket is empty, it
-// uses a new temporary directory.
+// NewSocket stands for a new socket in a temporary folder, in place of the path of a socket.
+const NewSocket = ""
+
+// StartBus starts a dbus-daemon that listens on the given socket, or on a [NewSocket], until the test ends.
 func StartBus(t testing.TB, socket string) *Bus {
 	t.Helper()
 	return startBus(t, socket, config)
 }
 
 // startBus starts a dbus-daemon, as StartBus does, with this configuration, in which it replaces ADDRESS by the
-// address of the bus. socket is the path of the bus's socket; "": a new one in a temporary folder.
+// address of the bus.
 func startBus(t testing.TB, socket, config string) *Bus {
 	t.Helper()
-	if socket == "" { // the path of t.TempDir may be too long for a socket
+	if socket == NewSocket { // the path of t.TempDir may be too long for a socket
 		dir, err := os.MkdirTemp("", "bus")
 		must(t, err)
 		t.Cleanup(func() { must(t, os.RemoveAll(dir)) })

@@ -23,7 +23,7 @@ type FDStore struct {
 	Socket string
 
 	t       testing.TB
-	max     int            // how many descriptors the store takes
+	most    int            // how many descriptors the store takes
 	conn    *net.UnixConn  // receives the messages of the unit
 	looping sync.WaitGroup // the goroutine of loop
 
@@ -38,7 +38,7 @@ func StartFDStore(t testing.TB, most int) *FDStore {
 	dir, err := os.MkdirTemp("", "notify") // the path of t.TempDir may be too long for a socket
 	must(t, err)
 	t.Cleanup(func() { must(t, os.RemoveAll(dir)) })
-	s := &FDStore{t: t, max: most, Socket: filepath.Join(dir, "socket"), stored: map[string]*os.File{}}
+	s := &FDStore{t: t, most: most, Socket: filepath.Join(dir, "socket"), stored: map[string]*os.File{}}
 	s.conn, err = net.ListenUnixgram("unixgram", &net.UnixAddr{Net: "unixgram", Name: s.Socket})
 	must(t, err)
 	s.looping.Add(1)
@@ -67,7 +67,7 @@ func (s *FDStore) loop() {
 		switch {
 		case errors.Is(err, net.ErrClosed):
 			return
-		case err != nil:
+		case err != nil: // skip a message that cannot be read
 			continue
 		}
 		s.handle(string(text[:n]), received(rights[:oob]))
@@ -102,7 +102,7 @@ func (s *FDStore) handle(message string, files []*os.File) {
 		}
 	}
 	for _, file := range files {
-		if field(message, "FDSTORE") == "1" && len(s.stored) < s.max && s.stored[name] == nil {
+		if field(message, "FDSTORE") == "1" && len(s.stored) < s.most && s.stored[name] == nil {
 			s.stored[name] = file
 			continue
 		}

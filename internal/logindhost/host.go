@@ -145,10 +145,10 @@ func (h *Host) Configure(path, content string, want time.Duration) {
 
 // limit returns logind's InhibitDelayMaxUSec, in microseconds.
 func (h *Host) limit() uint64 {
-	value, err := h.conn.Object(login1, login1Path).GetProperty(login1Manager + ".InhibitDelayMaxUSec")
+	property, err := h.conn.Object(login1, login1Path).GetProperty(login1Manager + ".InhibitDelayMaxUSec")
 	must(h.t, err)
-	limit, _ := value.Value().(uint64)
-	return limit
+	microseconds, _ := property.Value().(uint64)
+	return microseconds
 }
 
 // Inhibitors returns the result of ListInhibitors.

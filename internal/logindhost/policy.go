@@ -47,7 +47,7 @@ func StartSystemBus(t testing.TB) *Bus {
 		`<policy context="default"><allow own="` + LookAlike + `"/></policy>` +
 		"</busconfig>"
 	config := strings.Replace(hostOnly.ReplaceAllString(string(content), ""), "</busconfig>", ours, 1)
-	b := startBus(t, "", config)
+	b := startBus(t, NewSocket, config)
 	must(t, os.Chmod(filepath.Dir(b.socket), 0o711)) // so that the user nobody reaches the socket too
 	return b
 }

@@ -22,13 +22,13 @@ const systemBus = "unix:path=/var/run/dbus/system_bus_socket;unix:path=/run/dbus
 // descriptors, and logind's inhibitor lock is one.
 var errNoUnixAddress = errors.New("the address names no unix socket")
 
-// dialSocket tries the sockets of a D-Bus address in order, and returns the first connection. An empty
-// address means the system bus.
+// dialSocket tries the sockets of a D-Bus address in order, and returns the first connection that succeeds, or the
+// error of the last socket. An empty address means the system bus.
 func dialSocket(ctx context.Context, address string) (*net.UnixConn, error) {
 	address = cmp.Or(address, os.Getenv("DBUS_SYSTEM_BUS_ADDRESS"), systemBus)
-	failed := fmt.Errorf("%w: %q", errNoUnixAddress, address)
-	for one := range strings.SplitSeq(address, ";") {
-		name, err := socketName(one)
+	var failed error // of the last socket so far
+	for part := range strings.SplitSeq(address, ";") {
+		name, err := socketName(part)
 		if err != nil {
 			failed = fmt.Errorf("%w: %q", err, address)
 			continue

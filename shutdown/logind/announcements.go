@@ -25,7 +25,7 @@ type announcements struct {
 	conn        *conn
 	locks       *locks
 	files       *delayFiles
-	missing     func(feature) // called for each missing feature
+	logMissing  func(feature)
 	logger      klog.Logger
 	signals     *signalQueue
 	events      chan source.Event
@@ -64,8 +64,8 @@ func (a *announcements) watch(pollInterval, verifyInterval time.Duration) {
 
 // handle handles one signal. It reports whether the session must end, because logind was restarted or stopped.
 func (a *announcements) handle(signal *dbus.Signal) (isSessionOver bool) {
-	if signal.Sender == "" {
-		a.missing(featureSenders)
+	if signal.Sender == "" { // the bus does not say who has sent a signal
+		a.logMissing(featureSenders)
 	}
 	if signal.Name == dbusName+"."+nameOwnerChanged {
 		return a.isOwnerReplaced(signal.Body)
@@ -81,7 +81,7 @@ func (a *announcements) isOwnerReplaced(body []any) bool {
 	owner := a.signals.ownerName()
 	err := dbus.Store(body, &name, &oldOwner, &newOwner)
 	isAboutLogind := err == nil && name == login1
-	isSameProcess := owner != "" && newOwner == owner // the start of the process that subscribe has found already
+	isSameProcess := owner != "" && newOwner == owner // it started while subscribe ran, which has found it already
 	if !isAboutLogind || isSameProcess {
 		return false
 	}
@@ -96,7 +96,7 @@ func (a *announcements) handlePrepare(signal *dbus.Signal) {
 	switch {
 	case !ok:
 		a.logger.Info("Ignored a signal of systemd-logind with a malformed body", "signal", signal.Name)
-	case !a.preparation.signalled(active, signal.Sequence): // no news
+	case !a.preparation.noteSignal(active, signal.Sequence): // repeated or outdated
 	case active:
 		a.send(source.Event{Kind: kind, Deadline: a.deadline(), Origin: origin})
 	default:
@@ -126,31 +126,32 @@ func (a *announcements) deadline() time.Time {
 	}
 }
 
-// pending implements session.Pending.
+// pending returns the shutdown that logind says is in progress, or nil (session.Pending). If logind cannot say, the error
+// wraps [errors.ErrUnsupported].
 func (a *announcements) pending(ctx context.Context) (*source.Event, error) {
-	preparing, at, err := a.readPreparing(ctx)
-	if isUnknown(err) {
-		a.missing(featurePreparing)
+	preparing, reply, err := a.readPreparing(ctx)
+	if isMissingFeature(err) {
+		a.logMissing(featurePreparing)
 		return nil, fmt.Errorf("%w: %w", errors.ErrUnsupported, err)
 	}
 	if err != nil || !preparing {
 		return nil, err
 	}
 	kind := a.conn.pendingKind(ctx)
-	if !a.preparation.confirmed(at) {
+	if isInProgress := a.preparation.noteConfirmation(reply); !isInProgress { // cancelled since the reply
 		return nil, nil
 	}
 	return &source.Event{Kind: kind, Origin: origin}, nil
 }
 
-// readPreparing asks logind whether a shutdown is in progress. If the reply is no, it tells a.preparation. The sequence
-// number at says which signals arrived before the reply.
-func (a *announcements) readPreparing(ctx context.Context) (preparing bool, at dbus.Sequence, err error) {
-	at, err = a.conn.property(ctx, "PreparingForShutdown", &preparing)
+// readPreparing asks logind whether a shutdown is in progress. If the reply is no, it tells a.preparation. reply is the
+// reply's sequence number, which says which signals arrived before the reply.
+func (a *announcements) readPreparing(ctx context.Context) (preparing bool, reply dbus.Sequence, err error) {
+	reply, err = a.conn.property(ctx, "PreparingForShutdown", &preparing)
 	if err == nil && !preparing {
-		a.preparation.denied(at)
+		a.preparation.noteDenial(reply)
 	}
-	return preparing, at, err
+	return preparing, reply, err
 }
 
 // pollCancellation asks logind whether the announced shutdown is still in progress. If not, it sends the cancellation.
@@ -161,7 +162,8 @@ func (a *announcements) pollCancellation() {
 	}
 	ctx, cancel := a.conn.callContext()
 	defer cancel()
-	if _, _, err := a.readPreparing(ctx); err == nil && a.preparation.endIfDenied() {
+	_, _, err := a.readPreparing(ctx) // a no reaches a.preparation
+	if err == nil && a.preparation.endIfDenied() {
 		a.send(source.Event{Cancelled: true, Origin: origin})
 	}
 }

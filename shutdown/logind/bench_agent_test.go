@@ -51,7 +51,7 @@ func BenchmarkSignalToFirstStop(b *testing.B) {
 				b.StopTimer()
 				first := make(chan struct{})
 				end := start(b, h, pods, sync.OnceFunc(func() { close(first) }))
-				runtime.GC() // of what the start has left
+				runtime.GC() // so that the garbage of the start is not collected while the timer runs
 				b.StartTimer()
 
 				h.login1.Prepare(true)
@@ -152,16 +152,17 @@ func startPlain(b *testing.B, h *host, n int, stopped func()) (end func()) {
 	require.NoError(b, err)
 	lock, err := plainInhibit(b.Context(), bus)
 	require.NoError(b, err)
-	state, pods, ended := filepath.Join(b.TempDir(), "state"), runningPods(n), make(chan error, 1)
+	stateFile, pods := filepath.Join(b.TempDir(), "state"), runningPods(n)
+	ended := make(chan error, 1)
 	go func() {
 		<-signals
-		began := time.Now()
-		err := plainStore(state, began, time.Time{})
+		began, notEnded := time.Now(), time.Time{}
+		err := plainStore(stateFile, began, notEnded)
 		if err == nil {
 			plainDrain(pods, plainKill(b.Context(), stoppableRuntime(stopped)))
-			err = plainStore(state, began, time.Now())
+			err = plainStore(stateFile, began, time.Now())
 		}
-		_ = lock.Close() // the host sees it
+		_ = lock.Close() // if it fails, the benchmark waits for ever
 		ended <- err
 	}()
 	return func() {
@@ -208,7 +209,7 @@ func plainDrain(pods []*v1.Pod, kill func(*v1.Pod)) {
 	go func() { group.Wait(); close(done) }()
 	select {
 	case <-done:
-	case <-time.After(30 * time.Second):
+	case <-time.After(30 * time.Second): // the grace period of the group
 	}
 }
 
@@ -228,7 +229,7 @@ func plainKill(ctx context.Context, rt lifecycle.Runtime) func(*v1.Pod) {
 		}()
 		select {
 		case <-killed:
-		case <-time.After(45 * time.Second):
+		case <-time.After(45 * time.Second): // one and a half times the grace period, as in the kubelet's killPodNow
 		}
 	}
 }

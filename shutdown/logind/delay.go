@@ -25,10 +25,10 @@ type delayRequest struct {
 	requested time.Duration
 }
 
-// apply makes logind's limit sufficient for the requested delay, if it can, and returns the limit. It
-// changes nothing if a change would have no effect, or if another process needs the present drop-in.
-// Otherwise it reloads logind after one of two changes: it removes a drop-in that is no longer needed
-// because other files set enough, or it writes the drop-in.
+// apply makes logind's limit sufficient for the requested delay, if it can, and returns the results of RequestDelay. It
+// makes one of two changes, and then reloads logind: withdraw removes a drop-in that is no longer needed, because the other
+// files set enough, and raise writes the drop-in. In the other cases a change is impossible, would have no effect, is not
+// needed, or would harm another process, and result returns the limit as it is.
 func (r *delayRequest) apply(ctx context.Context) (time.Duration, error) {
 	granted, err := r.conn.limit(ctx)
 	if err != nil {
@@ -38,25 +38,26 @@ func (r *delayRequest) apply(ctx context.Context) (time.Duration, error) {
 	isPresent, isUpToDate := content != nil, bytes.Equal(content, dropInText(r.requested))
 	isEnough := granted >= r.requested
 	isOfLongerRequest := isPresent && !isUpToDate && isEnough
+	var noFailure error
 	switch {
 	case err != nil: // somebody else's file is in the drop-in's place
 		return r.result(ctx, err)
 	case isUpToDate && r.files.wasNotApplied(r.requested): // logind seems to read other files
 		return r.result(ctx, r.files.notAppliedError(granted, r.requested))
 	case isOfLongerRequest && r.locks.heldByOtherProcess(ctx): // the other process may need the drop-in
-		return r.result(ctx, nil)
+		return r.result(ctx, noFailure)
 	case isPresent && r.files.configuredWithoutDropIn().delay >= r.requested: // the other files are enough
 		return r.withdraw(ctx, granted)
 	case isEnough && (isUpToDate || !isPresent): // nothing to change
-		return r.result(ctx, nil)
+		return r.result(ctx, noFailure)
 	case isUpToDate && r.files.fileSetting(granted) != "": // a later file wins over the drop-in
-		return r.result(ctx, nil)
+		return r.result(ctx, noFailure)
 	default:
 		return r.raise(ctx, granted)
 	}
 }
 
-// raise writes the drop-in, reloads logind and waits for the new limit. before is the limit before the change. If it is
+// raise writes the drop-in, reloads logind and waits for the new limit. before is the limit before the change. If before is
 // too low, raise waits for a limit of at least the request. Otherwise the drop-in lowers the limit, and raise
 // waits for exactly the value that the files set.
 func (r *delayRequest) raise(ctx context.Context, before time.Duration) (time.Duration, error) {
@@ -74,8 +75,8 @@ func (r *delayRequest) raise(ctx context.Context, before time.Duration) (time.Du
 	}
 	changeErr := r.reloadUntil(ctx, isApplied)
 	limit, err := r.conn.limit(ctx)
-	switch {
-	case changeErr != nil || err != nil: // logind was not reloaded, or does not answer
+	switch isReloaded := changeErr == nil && err == nil; {
+	case !isReloaded: // result returns the error
 	case isApplied(limit):
 		r.logger.Info("Changed the delay limit of systemd-logind", "from", before, "to", limit, "file", file, "setBefore", setBy)
 	default:
@@ -88,8 +89,7 @@ func (r *delayRequest) raise(ctx context.Context, before time.Duration) (time.Du
 // withdraw removes the drop-in, because the other files seem to set a sufficient limit, reloads logind, and waits until
 // logind has the limit of those files. If logind's limit is then below the request, this package has misread the files:
 // withdraw writes the drop-in again, and setNotApplied keeps apply from removing it while the files stay the same. before
-// is the limit before the change. markChanging keeps it until withdraw returns, for the deadline of a shutdown that begins
-// during the change.
+// is the limit before the change.
 func (r *delayRequest) withdraw(ctx context.Context, before time.Duration) (time.Duration, error) {
 	defer r.files.markChanging(before)()
 	if err := r.files.dropIn.remove(); err != nil {
@@ -98,8 +98,8 @@ func (r *delayRequest) withdraw(ctx context.Context, before time.Duration) (time
 	// Read the files only now: the drop-in may have masked a file of the same name in another directory.
 	configured := r.files.configured().delay
 	reloadErr := r.reloadUntil(ctx, func(limit time.Duration) bool { return limit == configured })
-	if granted, err := r.conn.limit(ctx); err == nil && granted < r.requested {
-		granted, err := r.raise(ctx, granted)
+	if limit, err := r.conn.limit(ctx); err == nil && limit < r.requested {
+		granted, err := r.raise(ctx, limit)
 		r.files.setNotApplied(r.requested)
 		return granted, err
 	}

@@ -26,8 +26,8 @@ const (
 	run = "run/systemd/logind.conf.d"
 )
 
-// applyDropInOnReload starts a systemd. When it reloads logind, logind applies the limit of the drop-in file, or 5 s if the
-// file has none.
+// applyDropInOnReload starts a scripted systemd. When it reloads logind, logind applies the limit of the drop-in file, or
+// 5 s if the file has none.
 func (h *host) applyDropInOnReload(t *testing.T, file string) *logindfake.Systemd1 {
 	t.Helper()
 	return logindfake.StartSystemd1(t, h.bus.Address, func() {
@@ -82,7 +82,7 @@ func TestALowLimitIsRaised(t *testing.T) {
 			granted, err := h.connect(t).RequestDelay(t.Context(), requested)
 			require.NoError(t, err)
 			require.Equal(t, time.Duration(seconds)*time.Second, granted)
-			require.Equal(t, []string{"all"}, systemd1.Killed())
+			require.Equal(t, []string{"all"}, systemd1.Killed(), "one SIGHUP, to all processes of logind's unit")
 
 			path := filepath.Join(h.root, etc, "zz-kubegrace.conf")
 			content, err := os.ReadFile(path)
@@ -116,7 +116,8 @@ func TestRequestDelayWaitsForTheReload(t *testing.T) {
 }
 
 // The file of another program has a name that sorts after ours, so that logind applies its 30 s. The error names that
-// file. A second request finds nothing to change, and must not reload logind again.
+// file, and not the file with 20 s, whose name sorts before ours. A second request finds nothing to change, and must not
+// reload logind again.
 func TestAnotherFileCapsTheLimit(t *testing.T) {
 	h := newHost(t)
 	h.login1.SetLimit(30 * time.Second)
@@ -131,7 +132,7 @@ func TestAnotherFileCapsTheLimit(t *testing.T) {
 		var capped *source.DelayCappedError
 		require.ErrorAs(t, err, &capped)
 		require.Equal(t, source.DelayCappedError{Requested: time.Minute, Granted: 30 * time.Second, Setting: "InhibitDelayMaxSec", SetBy: "/" + winner}, *capped)
-		require.NotContains(t, err.Error(), "file system", "the drop-in was read")
+		require.NotContains(t, err.Error(), "file system", "a visible file sets the limit: logind reads the same files")
 		require.Len(t, systemd1.Killed(), 1, "logind is not reloaded again")
 	}
 	require.FileExists(t, filepath.Join(h.root, etc, "zz-kubegrace.conf"), "the drop-in counts when the winning file is removed")

@@ -54,7 +54,7 @@ func (f *delayFiles) markChanging(before time.Duration) (done func()) {
 }
 
 // noteFailure records the newest failure (nil: there was none) and reports whether it is a new one, which must be logged.
-// The limit is read every 10 s, and a lasting failure must not be logged each time.
+// The manager requests its delay every 10 s, and a lasting failure must not be logged each time.
 func (f *delayFiles) noteFailure(err error) (isNew bool) {
 	text := ""
 	if err != nil {
@@ -123,7 +123,7 @@ func (f *delayFiles) configuredWithoutDropIn() setting {
 	return f.configured(f.dropIn.files...)
 }
 
-// removeDropIn removes the drop-in and reloads logind.
+// removeDropIn removes the drop-in and reloads logind. Without a drop-in it does nothing.
 func (f *delayFiles) removeDropIn(ctx context.Context) error {
 	unlock, err := f.lock(ctx)
 	if err != nil {
@@ -131,7 +131,7 @@ func (f *delayFiles) removeDropIn(ctx context.Context) error {
 	}
 	defer unlock()
 	content, err := f.dropIn.find()
-	if err != nil || content == nil {
+	if err != nil || content == nil { // a foreign file, or no drop-in
 		return err
 	}
 	if err := f.dropIn.remove(); err != nil {

@@ -99,7 +99,7 @@ func (d *descriptors) keepOrClose(message []byte, arrived []int) {
 // call waits for a descriptor, and the call has none yet. Otherwise isKept is false, and the caller must close the
 // descriptor. A message that is nil, or cannot be decoded, is no reply.
 func (d *descriptors) keep(message []byte, descriptor int) (isKept bool) {
-	if message == nil || dbus.Type(message[1]) != dbus.TypeMethodReply {
+	if message == nil || dbus.Type(message[1]) != dbus.TypeMethodReply { // the second byte is the type
 		return false
 	}
 	reply, err := dbus.DecodeMessage(bytes.NewReader(message))
@@ -131,8 +131,8 @@ type descriptorReader struct {
 
 // Read reads like a UnixConn, and adds the descriptors that arrive to r.arrived.
 func (r *descriptorReader) Read(p []byte) (int, error) {
-	n, size, _, _, err := r.ReadMsgUnix(p, r.rights[:])
-	messages, parseErr := syscall.ParseSocketControlMessage(r.rights[:size])
+	n, rightsSize, _, _, err := r.ReadMsgUnix(p, r.rights[:])
+	messages, parseErr := syscall.ParseSocketControlMessage(r.rights[:rightsSize])
 	for _, message := range messages {
 		descriptors, err := syscall.ParseUnixRights(&message)
 		r.arrived, parseErr = append(r.arrived, descriptors...), errors.Join(parseErr, err)

@@ -12,9 +12,18 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// The session receives a socket with SO_LINGER whose peer reads nothing, so that its close would block for 5 s. The session
-// closes the socket without waiting.
+// The session receives a socket whose close would block for 5 s. The session closes the socket without waiting.
 func TestALingeringSocketDoesNotBlockTheSession(t *testing.T) {
+	sent := lingeringSocket(t)
+	before := time.Now()
+	var noMessage []byte // no call waits for the descriptor
+	new(descriptors).keepOrClose(noMessage, []int{sent})
+	require.Less(t, time.Since(before), 2*time.Second)
+}
+
+// lingeringSocket returns the descriptor of a socket with SO_LINGER, unsent data, and a peer that reads nothing.
+func lingeringSocket(t *testing.T) (descriptor int) {
+	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, listener.Close()) })
@@ -30,15 +39,11 @@ func TestALingeringSocketDoesNotBlockTheSession(t *testing.T) {
 	require.NoError(t, socket.SetLinger(5))
 	file, err := socket.File()
 	require.NoError(t, err)
-	sent, err := unix.Dup(int(file.Fd()))
+	descriptor, err = unix.Dup(int(file.Fd()))
 	require.NoError(t, err)
 	require.NoError(t, file.Close())
 	require.NoError(t, socket.Close())
-
-	before := time.Now()
-	var noMessage []byte // no call waits for the descriptor
-	new(descriptors).keepOrClose(noMessage, []int{sent})
-	require.Less(t, time.Since(before), 2*time.Second)
+	return descriptor
 }
 
 // The calls with the serial numbers 1 and 2 wait for a descriptor each. A third descriptor has come for the call 3, for

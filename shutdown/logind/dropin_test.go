@@ -19,9 +19,9 @@ import (
 func TestADropInThatLogindDoesNotSeeIsAnError(t *testing.T) {
 	h := newHost(t)
 	systemd1 := logindfake.StartSystemd1(t, h.bus.Address, func() {}) // a reload without an effect
-	host := h.source(t)
+	src := h.source(t)
 	for range 5 {
-		session, err := host.Connect(t.Context())
+		session, err := src.Connect(t.Context())
 		require.NoError(t, err)
 		granted, err := session.RequestDelay(t.Context(), time.Minute)
 		require.Equal(t, 5*time.Second, granted)
@@ -61,13 +61,13 @@ func TestAnUnseenDropInIsTriedAgainAfterAChange(t *testing.T) {
 func TestRemoveDropIn(t *testing.T) {
 	h := newHost(t)
 	systemd1 := h.applyDropInOnReload(t, etc+"/zz-kubegrace.conf")
-	host := h.source(t)
-	require.NoError(t, host.RemoveDropIn(t.Context()))
+	src := h.source(t)
+	require.NoError(t, src.RemoveDropIn(t.Context()))
 	require.Empty(t, systemd1.Killed(), "nothing was there")
 
-	session := connect(t, host)
+	session := connect(t, src)
 	requireGranted(t, session, time.Minute)
-	require.NoError(t, host.RemoveDropIn(t.Context()))
+	require.NoError(t, src.RemoveDropIn(t.Context()))
 	require.NoFileExists(t, filepath.Join(h.root, etc, "zz-kubegrace.conf"))
 	require.Len(t, systemd1.Killed(), 2, "reloaded for the request and for the removal")
 	granted, err := session.RequestDelay(t.Context(), 0)

@@ -14,8 +14,8 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown/shutdowntest"
 )
 
-// A real logind or its bus fails in each state of a shutdown. After the fault the manager must hold exactly one
-// lock. It must release that lock for the next shutdown.
+// A real logind or its bus fails in each state of a shutdown. When the shutdown is over, because logind has forgotten it or
+// its job has ended, the manager must hold exactly one lock. It must release that lock for the next shutdown.
 func TestRealFaults(t *testing.T) {
 	if !logindhost.InNamespace(t) {
 		return
@@ -44,7 +44,7 @@ func TestRealFaults(t *testing.T) {
 				manager := runReadyManager(t, shutdown.Options{Config: buckets, Killer: killer})
 				awaitHeld(t, host, manager)
 				reach(t, host, killer)
-				systemd1 := host.Systemd1
+				systemd1 := host.Systemd1 // a restart of the bus replaces it
 				harm(host)
 				remembersShutdown := fault == "logind stopped" // the other faults make logind forget a shutdown
 				if remembersShutdown && state == "draining" {

@@ -150,8 +150,8 @@ func (s *fdStore) adopt() *lock {
 	})
 }
 
-// notify sends one sd_notify(3) message. The socket is not connected, because package net sends
-// descriptors only over unconnected datagram sockets.
+// notify sends one sd_notify(3) message with the descriptors in rights, which is control data or nil. The socket is not
+// connected, because package net sends descriptors only over unconnected datagram sockets.
 func (s *fdStore) notify(state string, rights []byte) error {
 	socket, err := net.ListenUnixgram("unixgram", &net.UnixAddr{Net: "unixgram"})
 	if err == nil {

@@ -52,7 +52,7 @@ func TestAgentProcess(t *testing.T) {
 	switch {
 	case adopted != nil && isGranted:
 		require.NoError(t, adopted.Close())
-	case adopted != nil:
+	case adopted != nil: // Inhibit has failed
 		lock = adopted
 	}
 	fmt.Printf("agent: adopted=%t pending=%t locked=%t names=%s\n", adopted != nil, pending != nil, isGranted, os.Getenv("LISTEN_FDNAMES"))
@@ -218,14 +218,14 @@ func TestAdoptReturnsTheStoredLock(t *testing.T) {
 			second := startAgentWith(t, store, agentOptions{adopts: true})
 			require.Equal(t, fmt.Sprintf("adopted=true pending=%t locked=%t names=taken", preparing, !preparing), second.found)
 			locks := h.login1.Locks()
-			last := locks[len(locks)-1]
+			held := locks[len(locks)-1] // in a shutdown the adopted lock, which is the only one
 			if !preparing {
 				require.Len(t, locks, 2)
 				awaitReleased(t, locks[0])
 			}
-			requireHeld(t, last)
+			requireHeld(t, held)
 			second.command("release")
-			awaitReleased(t, last)
+			awaitReleased(t, held)
 			require.Empty(t, store.Names())
 		})
 	}
@@ -268,7 +268,7 @@ func TestAFullFDStoreIsNoError(t *testing.T) {
 	store := logindhost.StartFDStore(t, 0)
 	a := startAgent(t, store)
 	require.Equal(t, "adopted=false pending=false locked=true names=", a.found)
-	require.Eventually(t, func() bool { return len(store.Messages()) == 1 }, testTimeout, time.Millisecond)
+	require.Eventually(t, func() bool { return len(store.Messages()) == 1 }, testTimeout, time.Millisecond, "the lock was sent to systemd")
 	a.kill()
 	awaitReleased(t, h.login1.Locks()[0])
 

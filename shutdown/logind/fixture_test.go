@@ -32,7 +32,7 @@ type host struct {
 // be reloaded until a test starts one.
 func newHost(t testing.TB) *host {
 	t.Helper()
-	return newHostOn(t, logindhost.StartBus(t, ""))
+	return newHostOn(t, logindhost.StartBus(t, logindhost.NewSocket))
 }
 
 // newHostOn starts a scripted logind, as newHost does, on a bus that the test has started.

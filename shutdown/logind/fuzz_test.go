@@ -28,8 +28,8 @@ func encodeMessage(f testing.TB, kind dbus.Type, order binary.ByteOrder, body ..
 	return encoded.Bytes()
 }
 
-// FuzzMessage checks that no message exceeds its bound, and that every signal is a shutdown of a known
-// kind or nothing.
+// FuzzMessage reads random bytes as a message of the bus. Nothing panics, a message that is kept is within the bound, and a
+// signal announces a shutdown of one of the kinds, or nothing.
 func FuzzMessage(f *testing.F) {
 	metadata := map[string]dbus.Variant{"type": dbus.MakeVariant("soft-reboot"), "other": dbus.MakeVariant([]byte{1})}
 	for _, order := range []binary.ByteOrder{binary.LittleEndian, binary.BigEndian} {
@@ -62,17 +62,17 @@ func FuzzMessage(f *testing.F) {
 			value    dbus.Variant
 			limit    uint64
 			pending  bool
-			map1     map[string]dbus.Variant
+			metadata map[string]dbus.Variant
 			list     []inhibitor
-			anything = []any{&limit, &pending, &map1, &list}
+			targets  = []any{&limit, &pending, &metadata, &list}
 		)
-		for _, into := range anything { // an error is an answer, a panic is none
+		for _, into := range targets { // may fail, but must not panic
 			_ = dbus.Store(message.Body, into)
 			if dbus.Store(message.Body, &value) == nil {
 				_ = value.Store(into)
 			}
 		}
-		require.Contains(t, kinds, kindOf(map1))
+		require.Contains(t, kinds, kindOf(metadata))
 		require.GreaterOrEqual(t, logindconf.FromMicroseconds(limit), time.Duration(0))
 	})
 }

@@ -23,9 +23,9 @@ import (
 // in the same way, by listing all names.
 func (h *host) connectNamed(t *testing.T) (session source.Session, names []string) {
 	t.Helper()
-	asking := h.bus.Connect()
+	observer := h.bus.Connect()
 	list := func() (all []string) {
-		require.NoError(t, asking.BusObject().CallWithContext(t.Context(), "org.freedesktop.DBus.ListNames", 0).Store(&all))
+		require.NoError(t, observer.BusObject().CallWithContext(t.Context(), "org.freedesktop.DBus.ListNames", 0).Store(&all))
 		return all
 	}
 	before := list()
@@ -41,8 +41,8 @@ func awaitDelivery(t *testing.T, c *dbus.Conn) {
 	require.NoError(t, c.BusObject().CallWithContext(t.Context(), "org.freedesktop.DBus.GetId", 0).Err)
 }
 
-// forgeAnnouncement sends a connection a signal that looks like logind's announcement of a shutdown. more is the rest of
-// its body.
+// forgeAnnouncement sends a signal that looks like logind's announcement of a shutdown to one connection. more follows
+// the true in its body.
 func forgeAnnouncement(forger *dbus.Conn, to string, more ...any) {
 	logindhost.Forge(forger, to, login1Manager, "PrepareForShutdown", login1Path, append([]any{true}, more...)...)
 }
@@ -120,8 +120,8 @@ func TestForgedSignalsAreNotQueued(t *testing.T) {
 	h := newHostOn(t, logindhost.StartSystemBus(t))
 	session, sessionNames := h.connectNamed(t)
 	forger, _ := h.bus.ConnectAsNobody()
-	h.login1.Prepare(true) // the event is not read
-	_, err := session.RequestDelay(t.Context(), 0)
+	h.login1.Prepare(true)                         // the event is not read
+	_, err := session.RequestDelay(t.Context(), 0) // the answer comes after the announcement, which so counts in before
 	require.NoError(t, err)
 
 	before := heapInUse()
@@ -199,7 +199,7 @@ func TestSignalsOfASimilarBusNameAreDropped(t *testing.T) {
 	forger, _ := h.bus.ConnectAsNobody()
 	_, err := forger.RequestName(login1, dbus.NameFlagReplaceExisting)
 	require.ErrorContains(t, err, "not allowed")
-	for _, release := range []bool{false, true} { // each changes an owner
+	for _, release := range []bool{false, true} { // the bus reports both changes of the name's owner
 		if release {
 			_, err = forger.ReleaseName(logindhost.LookAlike)
 		} else {

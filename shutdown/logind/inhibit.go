@@ -38,11 +38,11 @@ func (l *lock) Close() error { return l.close() }
 
 // locks takes the locks of a session and checks that logind still lists them.
 type locks struct {
-	conn    *conn
-	options Options
-	store   *fdStore      // nil: no FD store
-	missing func(feature) // called for each missing feature
-	logger  klog.Logger
+	conn       *conn
+	options    Options
+	store      *fdStore // nil: no FD store
+	logMissing func(feature)
+	logger     klog.Logger
 
 	mu       sync.Mutex // guards the fields below; never held during a call over the bus
 	verified int        // how many held locks logind has listed
@@ -58,7 +58,8 @@ type locks struct {
 func (l *locks) inhibit(ctx context.Context) (io.Closer, error) {
 	file, err := l.conn.callForDescriptor(ctx, "Inhibit", "shutdown", l.options.Who, l.options.Why, delayMode)
 	var refused dbus.Error
-	if errors.As(err, &refused) && refused.Name == login1+".OperationInProgress" {
+	isInShutdown := errors.As(err, &refused) && refused.Name == login1+".OperationInProgress"
+	if isInShutdown {
 		if stored := l.store.adopt(); stored != nil {
 			l.logger.Info("Adopted the stored inhibitor lock during a shutdown")
 			return stored, nil

@@ -42,8 +42,8 @@ func requireGranted(t *testing.T, session source.Session, delay time.Duration) {
 }
 
 // Somebody adds a file that sorts before the drop-in. The limit stays a minute, so that logind is not reloaded. Then
-// logind has read the files while the drop-in was missing: its limit is 15 s, although the files say a minute. RequestDelay
-// reloads logind.
+// logind's limit is 15 s although the files say a minute, as if logind had read them while the drop-in was missing.
+// RequestDelay reloads logind.
 func TestALosingFileCausesAReload(t *testing.T) {
 	h := newHost(t)
 	systemd1 := h.applyDropInOnReload(t, ours)

@@ -37,9 +37,9 @@ func (l *missingFeatures) log(logger klog.Logger, missing feature) {
 	}
 }
 
-// isUnknown reports whether an error is the reply of the bus or logind that it does not have or does not permit what was
-// called: the feature is missing for good. A timeout, or logind's absence from the bus, is temporary and does not count.
-func isUnknown(err error) bool {
+// isMissingFeature reports whether an error is the reply of the bus or logind that it does not have or does not permit
+// what was called, now or later. A timeout, or logind's absence from the bus, is temporary and does not count.
+func isMissingFeature(err error) bool {
 	var reply dbus.Error
 	if !errors.As(err, &reply) {
 		return false

@@ -32,7 +32,7 @@ func TestRealManager(t *testing.T) {
 	}
 }
 
-// buckets returns two buckets, of 2 s and 1 s.
+// buckets is a configuration with two buckets, of 2 s and 1 s.
 var buckets = plan.Config{ShutdownGracePeriodByPodPriority: []plan.PodPriorityGracePeriod{
 	{Priority: 0, ShutdownGracePeriodSeconds: 2}, {Priority: 1000, ShutdownGracePeriodSeconds: 1},
 }}
@@ -128,7 +128,7 @@ func testManagerRestartedWithoutLocks(t *testing.T, host *logindhost.Host) {
 	manager := runReadyManager(t, shutdown.Options{Config: buckets, Killer: &shutdowntest.Killer{}})
 	awaitHeld(t, host, manager)
 	host.Kill()
-	require.NoError(t, os.RemoveAll("/run/systemd/inhibit")) // as systemctl stop may do
+	require.NoError(t, os.RemoveAll("/run/systemd/inhibit")) // logind keeps its locks there; systemctl stop may remove it
 	require.NoError(t, os.Mkdir("/run/systemd/inhibit", 0o755))
 	host.Start()
 	require.Empty(t, host.Inhibitors())

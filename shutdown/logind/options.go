@@ -83,7 +83,7 @@ func (o Options) withDefaults() Options {
 	return o
 }
 
-// validate joins an error for each invalid option. logind would not read the drop-in with it.
+// validate returns an error that names each option with which logind would not read the drop-in.
 func (o Options) validate() error {
 	var errs []error
 	if name := o.DropInName; name != "" {

@@ -14,45 +14,45 @@ import (
 type preparation struct {
 	mu         sync.Mutex // guards the fields below; never held while anything blocks
 	inProgress bool
-	newest     dbus.Sequence // the message that set inProgress
-	idle       dbus.Sequence // the newest reply that no shutdown is in progress
+	setBy      dbus.Sequence // the message that set inProgress
+	lastDenial dbus.Sequence // the newest reply that no shutdown is in progress
 }
 
-// signalled handles the signal of an announcement or, if active is false, of a cancellation. at is the signal's sequence
-// number. isNews is false if the signal repeats what is known, or is outdated:
+// noteSignal handles an announcement or, if active is false, a cancellation. signal is its sequence number. isNews is
+// false if the signal repeats what is known, or is outdated:
 //
 //   - A signal is outdated if a message that arrived later has been handled already.
 //   - An announcement is also outdated if a later reply says that no shutdown is in progress: it must not kill pods.
-func (p *preparation) signalled(active bool, at dbus.Sequence) (isNews bool) {
+func (p *preparation) noteSignal(active bool, signal dbus.Sequence) (isNews bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	isOutdated := at < p.newest || active && at < p.idle
+	isOutdated := signal < p.setBy || active && signal < p.lastDenial
 	if isOutdated {
 		return false
 	}
-	isNewShutdown := active && p.newest < p.idle // a reply has said that the known shutdown is over
+	isNewShutdown := active && p.setBy < p.lastDenial // a reply has said that the known shutdown is over
 	isNews = p.inProgress != active || isNewShutdown
-	p.inProgress, p.newest = active, at
+	p.inProgress, p.setBy = active, signal
 	return isNews
 }
 
-// confirmed handles a reply with the sequence number at that a shutdown is in progress. It reports whether a shutdown is
-// in progress: not if a newer message has said that it is over.
-func (p *preparation) confirmed(at dbus.Sequence) (isInProgress bool) {
+// noteConfirmation handles a reply that a shutdown is in progress. reply is its sequence number. isInProgress is false if
+// a message that arrived later has said that the shutdown is over.
+func (p *preparation) noteConfirmation(reply dbus.Sequence) (isInProgress bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if at > max(p.newest, p.idle) && !p.inProgress {
-		p.inProgress, p.newest = true, at
+	if reply > max(p.setBy, p.lastDenial) && !p.inProgress {
+		p.inProgress, p.setBy = true, reply
 	}
 	return p.inProgress
 }
 
-// denied handles a reply that no shutdown is in progress. It does not end the known shutdown, because that must be
-// cancelled in an event: endIfDenied ends it, and its caller sends the event.
-func (p *preparation) denied(at dbus.Sequence) {
+// noteDenial handles a reply that no shutdown is in progress. It does not end the known shutdown, because an event must
+// report that: endIfDenied ends it, and its caller sends the event.
+func (p *preparation) noteDenial(reply dbus.Sequence) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.idle = max(p.idle, at)
+	p.lastDenial = max(p.lastDenial, reply)
 }
 
 // endIfDenied ends the known shutdown if a reply that arrived after the shutdown's last message says that none is in
@@ -60,7 +60,7 @@ func (p *preparation) denied(at dbus.Sequence) {
 func (p *preparation) endIfDenied() (ended bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if !p.inProgress || p.newest > p.idle {
+	if !p.inProgress || p.setBy > p.lastDenial { // nothing to end, or not denied since
 		return false
 	}
 	p.inProgress = false

@@ -10,15 +10,21 @@ import (
 )
 
 // Signals and replies are handled in any order, but one that arrived earlier never overrides one that arrived later. Each
-// step handles one message, whose number is its place in the order of arrival: in announced(3), confirmed(1) the reply
-// arrived first and is handled last.
+// step handles one message, whose number is its place in the order of arrival: after announced(3), confirmed(1) handles a
+// reply that arrived before the announcement.
 func TestMessagesCountInTheOrderOfArrival(t *testing.T) {
 	type call func(*preparation) bool
-	announced := func(at dbus.Sequence) call { return func(p *preparation) bool { return p.signalled(true, at) } }
-	cancelled := func(at dbus.Sequence) call { return func(p *preparation) bool { return p.signalled(false, at) } }
-	confirmed := func(at dbus.Sequence) call { return func(p *preparation) bool { return p.confirmed(at) } }
-	denied := func(at dbus.Sequence) call {
-		return func(p *preparation) bool { p.denied(at); return p.isInProgress() }
+	announced := func(number dbus.Sequence) call {
+		return func(p *preparation) bool { return p.noteSignal(true, number) }
+	}
+	cancelled := func(number dbus.Sequence) call {
+		return func(p *preparation) bool { return p.noteSignal(false, number) }
+	}
+	confirmed := func(number dbus.Sequence) call {
+		return func(p *preparation) bool { return p.noteConfirmation(number) }
+	}
+	denied := func(number dbus.Sequence) call {
+		return func(p *preparation) bool { p.noteDenial(number); return p.isInProgress() }
 	}
 	ended := (*preparation).endIfDenied
 	// want is what the call returns. announced and cancelled: the signal is news. confirmed and denied: a shutdown is in

@@ -6,6 +6,7 @@ import (
 	"bufio"
 	"context"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -51,15 +52,14 @@ func BenchmarkFreshProcess(b *testing.B) {
 		for _, pods := range []int{10, 110, 500, 1_000, 10_000, 50_000} {
 			for _, way := range []string{"plain", "kubegrace"} {
 				b.Run(fmt.Sprintf("killer=%s/pods=%d/way=%s", killer, pods, way), func(b *testing.B) {
-					var took time.Duration
-					var idle, peak float64
+					var sum usage
 					for b.Loop() {
-						runs, before, after := shutDownOnce(b, way, killer, pods)
-						took, idle, peak = took+runs, idle+before, peak+after
+						once := shutDownOnce(b, way, killer, pods)
+						sum = usage{took: sum.took + once.took, idle: sum.idle + once.idle, peak: sum.peak + once.peak}
 					}
-					b.ReportMetric(float64(took.Microseconds())/1000/float64(b.N), "ms")
-					b.ReportMetric(idle/float64(b.N), "MiB-idle")
-					b.ReportMetric(peak/float64(b.N), "MiB")
+					b.ReportMetric(float64(sum.took.Microseconds())/1000/float64(b.N), "ms")
+					b.ReportMetric(sum.idle/float64(b.N), "MiB-idle")
+					b.ReportMetric(sum.peak/float64(b.N), "MiB")
 					b.ReportMetric(0, "ns/op")
 				})
 			}
@@ -67,9 +67,14 @@ func BenchmarkFreshProcess(b *testing.B) {
 	}
 }
 
-// shutDownOnce runs an agent's process through one shutdown. It returns the time from the signal to the
-// release, and the peak memory before and after in MiB.
-func shutDownOnce(b *testing.B, way, killer string, pods int) (took time.Duration, idle, peak float64) {
+// usage is what one shutdown of an agent's process has used.
+type usage struct {
+	took       time.Duration // from the signal until the host saw the lock released
+	idle, peak float64       // the peak memory before the signal and at the end, in MiB
+}
+
+// shutDownOnce starts an agent's process, shuts the node down, and ends the process.
+func shutDownOnce(b *testing.B, way, killer string, pods int) usage {
 	b.Helper()
 	h := newBenchHost(b)
 	self, err := os.Executable()
@@ -85,15 +90,15 @@ func shutDownOnce(b *testing.B, way, killer string, pods int) (took time.Duratio
 	require.NoError(b, cmd.Start())
 	said := bufio.NewReader(out)
 
-	idle = readMemory(b, said)
+	idle := readMemory(b, said)
 	lock, began := h.login1.Held()[0], time.Now()
 	h.login1.Prepare(true)
 	<-lock.Released
-	took = time.Since(began)
+	took := time.Since(began)
 	require.NoError(b, in.Close())
-	peak = readMemory(b, said)
+	peak := readMemory(b, said)
 	require.NoError(b, cmd.Wait())
-	return took, idle, peak
+	return usage{took: took, idle: idle, peak: peak}
 }
 
 // readMemory reads a line with a number of kB and returns MiB.
@@ -179,8 +184,8 @@ func drainPlainly(t *testing.T, pods []*v1.Pod) {
 	state := filepath.Join(os.Getenv(agentDir), "graceful_node_shutdown_state")
 	printPeakMemory(t)
 	<-signals
-	began := time.Now()
-	require.NoError(t, plainStore(state, began, time.Time{}))
+	began, notEnded := time.Now(), time.Time{}
+	require.NoError(t, plainStore(state, began, notEnded))
 	var groups [2][]*v1.Pod
 	for _, pod := range pods {
 		group := min(int(*pod.Spec.Priority), 1) // 0, or 1 for the priority 1000
@@ -200,11 +205,11 @@ func stopAtOnce(context.Context, *v1.Pod, shutdown.KillRequest) (shutdown.KillRe
 	return shutdown.KillResult{Outcome: "Graceful"}, nil
 }
 
-// awaitEndOfInput waits until the benchmark has seen the lock released.
+// awaitEndOfInput waits until the benchmark has seen the lock released, and has closed this process's standard input.
 func awaitEndOfInput(t *testing.T) {
 	t.Helper()
 	_, err := bufio.NewReader(os.Stdin).ReadByte()
-	require.Error(t, err)
+	require.ErrorIs(t, err, io.EOF)
 }
 
 // printPeakMemory prints the peak memory of the process in kB.

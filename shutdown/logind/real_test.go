@@ -5,6 +5,7 @@ package logind_test
 import (
 	"context"
 	"io"
+	"math"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -80,13 +81,13 @@ func awaitPowerOff(t *testing.T, host *logindhost.Host) {
 	}
 }
 
-// requireNoPowerOff requires that logind does not power off for the time during.
-func requireNoPowerOff(t *testing.T, host *logindhost.Host, during time.Duration) {
+// requireNoPowerOff requires that logind does not power off within the period.
+func requireNoPowerOff(t *testing.T, host *logindhost.Host, period time.Duration) {
 	t.Helper()
 	select {
 	case unit := <-host.Systemd1.Started:
 		require.Fail(t, "the host did not wait", unit)
-	case <-time.After(during):
+	case <-time.After(period):
 	}
 }
 
@@ -121,7 +122,7 @@ func testRealLimitExtremes(t *testing.T, host *logindhost.Host) {
 	require.NoError(t, os.WriteFile(file, []byte("[Login]\nInhibitDelayMaxSec=infinity\n"), 0o600))
 	granted, err := session.RequestDelay(t.Context(), 7*time.Second)
 	require.NoError(t, err)
-	require.Equal(t, time.Duration(1<<63-1), granted, "the drop-in is removed for a file with a higher limit")
+	require.Equal(t, time.Duration(math.MaxInt64), granted, "the drop-in is removed for a file with a higher limit")
 }
 
 // An agent that needs a shorter delay does not lower the limit of another agent, whose lock has the same reason. If only a
@@ -164,8 +165,8 @@ func testRealReadOnlyEtc(t *testing.T, _ *logindhost.Host) {
 	require.FileExists(t, "/run/systemd/logind.conf.d/zz-kubegrace.conf")
 }
 
-// logind does not power off while the lock is held, but does when the lock is closed. The deadline of the event is in
-// logind's default of 5 s.
+// logind does not power off while the lock is held, but does when the lock is closed. The deadline of the event is 5 s
+// ahead, which is logind's default.
 func testRealDelayedUntilReleased(t *testing.T, host *logindhost.Host) {
 	session := connect(t, realSource(t))
 	lock := takeLock(t, session)
@@ -187,7 +188,7 @@ func testRealDelayedUntilReleased(t *testing.T, host *logindhost.Host) {
 func testRealCancelled(t *testing.T, host *logindhost.Host) {
 	session := connect(t, realSource(t))
 	lock := takeLock(t, session)
-	host.Systemd1.BreakStart(&logindfake.Refusal{Name: "org.freedesktop.systemd1.TransactionIsDestructive", Text: "Transaction is destructive."})
+	host.Systemd1.RefuseStart(&logindfake.Refusal{Name: "org.freedesktop.systemd1.TransactionIsDestructive", Text: "Transaction is destructive."})
 	host.PowerOff()
 	require.False(t, nextEvent(t, session).Cancelled)
 	_, err := session.Inhibit(t.Context())
@@ -201,12 +202,12 @@ func testRealCancelled(t *testing.T, host *logindhost.Host) {
 	require.NoError(t, err)
 	require.Nil(t, pending)
 
-	host.Systemd1.BreakStart(nil)
-	again := takeLock(t, session)
+	host.Systemd1.RefuseStart(nil)
+	second := takeLock(t, session)
 	host.PowerOff()
 	require.False(t, nextEvent(t, session).Cancelled)
 	requireNoPowerOff(t, host, 200*time.Millisecond)
-	require.NoError(t, again.Close())
+	require.NoError(t, second.Close())
 	awaitPowerOff(t, host)
 }
 

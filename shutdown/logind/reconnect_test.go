@@ -31,13 +31,13 @@ func TestReconnectsLeakNothing(t *testing.T) {
 		require.NoError(t, lock.Close())
 	}
 	reconnect() // so that the counts include what is opened only once
-	settled := func() bool { return len(h.login1.Held()) == 0 }
-	require.Eventually(t, settled, testTimeout, time.Millisecond)
+	noLockIsHeld := func() bool { return len(h.login1.Held()) == 0 }
+	require.Eventually(t, noLockIsHeld, testTimeout, time.Millisecond)
 	descriptors, goroutines := openDescriptors(t), runtime.NumGoroutine()
 	for range reconnects {
 		reconnect()
 	}
-	require.Eventually(t, settled, testTimeout, time.Millisecond)
+	require.Eventually(t, noLockIsHeld, testTimeout, time.Millisecond)
 	requireNoGrowth(t, descriptors, goroutines)
 }
 

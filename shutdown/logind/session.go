@@ -27,14 +27,14 @@ var _ source.Session = (*session)(nil)
 // newSession subscribes to logind's signals and starts the session's goroutine.
 func newSession(ctx context.Context, s *Source, c *conn, signals *signalQueue) (*session, error) {
 	logger := klog.FromContext(ctx)
-	missing := func(f feature) { s.missing.log(logger, f) }
-	if err := signals.subscribe(ctx, c, missing); err != nil {
+	logMissing := func(f feature) { s.missing.log(logger, f) }
+	if err := signals.subscribe(ctx, c, logMissing); err != nil {
 		return nil, err
 	}
-	locks := &locks{conn: c, options: s.options, store: s.store, missing: missing, logger: logger}
+	locks := &locks{conn: c, options: s.options, store: s.store, logMissing: logMissing, logger: logger}
 	announcements := &announcements{
 		conn: c, locks: locks, files: s.files, signals: signals, events: make(chan source.Event),
-		missing: missing, logger: logger,
+		logMissing: logMissing, logger: logger,
 	}
 	announcements.loop.Add(1)
 	go func() {
@@ -88,7 +88,7 @@ func (s *session) Inhibit(ctx context.Context) (io.Closer, error) { return s.loc
 // Close closes the connection, which ends calls in progress, and waits for the session's goroutine.
 // Locks stay held.
 func (s *session) Close() error {
-	err := joinClose(nil, s.conn)
+	err := joinClose(nil, s.conn) // nil: nothing has failed before
 	s.announcements.loop.Wait()
 	return err
 }

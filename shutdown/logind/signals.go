@@ -98,15 +98,15 @@ func (q *signalQueue) take() []*dbus.Signal {
 //   - It finds the current owner, so that the queue can drop the signals of other senders.
 //   - It subscribes to logind's announcements.
 //
-// It calls missing with each feature that the bus or logind lacks and the session works without. Any other failure is
-// an error.
-func (q *signalQueue) subscribe(ctx context.Context, c *conn, missing func(feature)) error {
+// A feature that the bus or logind lacks, and the session works without, is passed to logMissing. Any other failure is an
+// error.
+func (q *signalQueue) subscribe(ctx context.Context, c *conn, logMissing func(feature)) error {
 	// tolerate returns err, unless err says that the feature is missing: the session works without it.
 	tolerate := func(err error, f feature) error {
-		if !isUnknown(err) {
+		if !isMissingFeature(err) {
 			return err
 		}
-		missing(f)
+		logMissing(f)
 		return nil
 	}
 	// match subscribes with the kubelet's match rule and senderRule, which keeps out other senders. If the bus refuses
@@ -114,19 +114,20 @@ func (q *signalQueue) subscribe(ctx context.Context, c *conn, missing func(featu
 	match := func(path dbus.ObjectPath, iface, member string, senderRule ...dbus.MatchOption) error {
 		kubeletRule := []dbus.MatchOption{dbus.WithMatchObjectPath(path), dbus.WithMatchInterface(iface), dbus.WithMatchMember(member)}
 		err := c.AddMatchSignalContext(ctx, slices.Concat(kubeletRule, senderRule)...)
-		if !isUnknown(err) {
+		if !isMissingFeature(err) {
 			return err
 		}
 		if err := c.AddMatchSignalContext(ctx, kubeletRule...); err != nil {
 			return err
 		}
-		missing(featureMatches)
+		logMissing(featureMatches)
 		return nil
 	}
 	if !c.transport.passesDescriptors {
-		missing(featureNegotiation)
+		logMissing(featureNegotiation)
 	}
-	if err := tolerate(match(dbusPath, dbusName, nameOwnerChanged, dbus.WithMatchSender(dbusName), dbus.WithMatchArg(0, login1)), featureOwnerChanges); err != nil {
+	err := match(dbusPath, dbusName, nameOwnerChanged, dbus.WithMatchSender(dbusName), dbus.WithMatchArg(0, login1))
+	if err := tolerate(err, featureOwnerChanges); err != nil {
 		return fmt.Errorf("subscribe to the owners of %s: %w", login1, err)
 	}
 	// A call to the well-known name makes the bus start a logind that is not running yet.

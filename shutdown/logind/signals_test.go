@@ -33,7 +33,7 @@ func TestEventsOfAShutdownAndItsCancellation(t *testing.T) {
 	event := nextEvent(t, session)
 	require.False(t, event.Cancelled)
 	require.Equal(t, "logind", event.Origin)
-	require.Equal(t, source.KindUnknown, event.Kind, "v252 does not say")
+	require.Equal(t, source.KindUnknown, event.Kind, "logind v252, which the fake is before SetKind, does not say")
 	require.WithinRange(t, event.Deadline, before.Add(30*time.Second), time.Now().Add(30*time.Second))
 
 	h.login1.Prepare(false)
@@ -108,7 +108,7 @@ func TestSignalsThatAnnounceNothingAreIgnored(t *testing.T) {
 	h.login1.Emit("PrepareForShutdownWithMetadata", map[string]dbus.Variant{}, true)
 	h.login1.Emit("PrepareForSleep", true)
 	h.login1.Emit("PrepareForShutdown", false) // no shutdown is in progress
-	h.login1.SetPreparing(true)                // otherwise the next poll takes the shutdown for cancelled
+	h.login1.SetPreparing(true)                // Emit only sends a signal; the poll would find no shutdown, and cancel it
 	h.login1.Emit("PrepareForShutdownWithMetadata", true, "not metadata")
 	event := nextEvent(t, session)
 	require.False(t, event.Cancelled)
@@ -133,7 +133,7 @@ func TestForgedSignalsAreIgnored(t *testing.T) {
 			map[string]dbus.Variant{"type": dbus.MakeVariant("halt")})
 		logindhost.Forge(forger, name, "org.freedesktop.DBus", "NameOwnerChanged", "/org/freedesktop/DBus", login1, h.login1.Owner(), "")
 	}
-	require.NoError(t, forger.BusObject().CallWithContext(t.Context(), "org.freedesktop.DBus.GetId", 0).Err) // all are delivered
+	awaitDelivery(t, forger)
 
 	h.login1.SetKind("kexec")
 	h.login1.Prepare(true)
@@ -146,7 +146,7 @@ func TestEventsKeepTheirOrder(t *testing.T) {
 	h := newHost(t)
 	session := h.connect(t)
 	const rounds = 200
-	h.login1.SetPreparing(true) // so that the poll finds nothing cancelled
+	h.login1.SetPreparing(true) // Emit only sends a signal; the poll would find no shutdown, and cancel it
 	for range rounds {
 		h.login1.Emit("PrepareForShutdown", true)
 		h.login1.Emit("PrepareForShutdown", false)

@@ -37,7 +37,7 @@ type soakAgent struct {
 	mu       sync.Mutex                        // guards all below
 	runtimes map[string]*lifecycletest.Runtime // the runtime of each container of this round and the previous one, by ID
 	pods     []*v1.Pod
-	made     int      // how many pods were made so far
+	made     int      // how many pods were made so far, for their names
 	killing  int      // how many calls of KillPod are in progress
 	wrong    []string // pods that were said to have ended, and ran
 }
@@ -169,7 +169,7 @@ func (a *soakAgent) checkAll(t *testing.T) {
 	report, _ := a.manager.LastReport()
 	for _, pod := range report.Pods {
 		rt := a.runtimes[string(pod.UID)]
-		if rt == nil || pod.Ended.IsZero() {
+		if rt == nil || pod.Ended.IsZero() { // a pod of an earlier round, or one that the report does not call ended
 			continue
 		}
 		if _, exited := rt.ExitCode(string(pod.UID)); !exited {

@@ -5,6 +5,7 @@ package logind_test
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"os"
 	"runtime"
@@ -50,17 +51,17 @@ func TestSoak(t *testing.T) {
 	}
 	var samples []sample
 	began := time.Now()
-	for time.Since(began) < lasts || len(samples) < 3 {
+	for time.Since(began) < lasts || len(samples) < 3 { // requireNoLeak needs three
 		t.Run(fmt.Sprintf("after %v", time.Since(began).Round(time.Second)), func(t *testing.T) {
 			s.t = t
 			s.startLogin1()
-			s.awaitCalm()
+			s.awaitIdle()
 			samples = append(samples, measure(t, time.Since(began)))
 			for end := time.Now().Add(min(10*time.Second, lasts/5)); time.Now().Before(end); {
 				s.runRound()
 			}
-			// An agent dies, and the next one adopts its lock from systemd's FD store. The test has its own host, but a leak
-			// shows in the samples.
+			// This test kills agents that keep their lock in systemd's FD store, on a host of its own. It runs here so that
+			// a leak shows in the samples too.
 			t.Run("an agent dies", TestTheStoredLockOutlivesTheAgent)
 		})
 		if t.Failed() {
@@ -187,25 +188,25 @@ func (s *soak) runRound() {
 		},
 		"agent restarted": func() { s.randomAgent().restart() },
 		"to the end": func() {
-			if state == "shutdown" {
-				awaitNothing(s.t, func() string { return s.wrongLockCount(0) })
+			if state == "shutdown" { // until every agent has released its lock
+				awaitNoProblem(s.t, func() string { return s.wrongLockCount(0) })
 			}
 		},
 	}
-	names := []string{"agent restarted", "bus restarted", "cancelled", "cancelled and announced again", "lock refused", "logind restarted", "to the end"}
+	names := slices.Sorted(maps.Keys(harms)) // in a fixed order, so that the seed decides
 	name := names[s.rng.IntN(len(names))]
 	harms[name]()
 	s.counts[state+", "+name]++
 	s.host.login1.Prepare(false)
-	s.awaitCalm()
+	s.awaitIdle()
 	for _, a := range s.agents {
 		a.checkAll(s.t)
 	}
 }
 
-// awaitCalm waits until each agent holds the lock, admits pods and has no kill in progress.
-func (s *soak) awaitCalm() {
-	awaitNothing(s.t, func() string {
+// awaitIdle waits until each agent holds the lock, admits pods and has no kill in progress.
+func (s *soak) awaitIdle() {
+	awaitNoProblem(s.t, func() string {
 		for i, a := range s.agents {
 			if why := a.unfinishedWork(); why != "" {
 				return fmt.Sprintf("agent %d: %s", i, why)
@@ -215,7 +216,7 @@ func (s *soak) awaitCalm() {
 	})
 }
 
-// wrongLockCount says how many locks are held; "": they are want.
+// wrongLockCount says how many locks are held, if not as many as wanted; otherwise "".
 func (s *soak) wrongLockCount(want int) string {
 	if held := len(s.host.login1.Held()); held != want {
 		return fmt.Sprintf("%d locks are held, not %d", held, want)
@@ -223,11 +224,11 @@ func (s *soak) wrongLockCount(want int) string {
 	return ""
 }
 
-// awaitNothing waits until why returns "". On a timeout it fails with why's text.
-func awaitNothing(t *testing.T, why func() string) {
+// awaitNoProblem waits until problem returns "". On a timeout it fails with the problem's text.
+func awaitNoProblem(t *testing.T, problem func() string) {
 	t.Helper()
-	for end := time.Now().Add(3 * testTimeout); why() != ""; {
-		require.True(t, time.Now().Before(end), why())
+	for end := time.Now().Add(3 * testTimeout); problem() != ""; {
+		require.True(t, time.Now().Before(end), problem())
 		<-time.After(5 * time.Millisecond)
 	}
 }

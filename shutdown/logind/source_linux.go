@@ -81,7 +81,7 @@ func (s *Source) Adopt() io.Closer {
 	}
 	stored := s.store.adopt()
 	if stored == nil {
-		return nil // an untyped nil
+		return nil // a nil *lock in an io.Closer would not equal nil
 	}
 	return stored
 }

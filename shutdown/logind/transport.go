@@ -35,21 +35,22 @@ func readMessage(from io.Reader) ([]byte, error) {
 	if _, err := io.ReadFull(from, header); err != nil {
 		return nil, err
 	}
-	var order binary.ByteOrder = binary.LittleEndian
+	var order binary.ByteOrder
 	switch header[0] {
 	case 'l':
+		order = binary.LittleEndian
 	case 'B':
 		order = binary.BigEndian
 	default:
 		return nil, fmt.Errorf("byte order %q of a D-Bus message is neither l nor B", header[0])
 	}
-	body, fields := int64(order.Uint32(header[4:])), int64(order.Uint32(header[12:]))
-	remaining := (fields+7)/8*8 + body // the body begins at a multiple of 8
-	limit := int64(maxOtherSize)
+	bodySize, fieldsSize := int64(order.Uint32(header[4:])), int64(order.Uint32(header[12:]))
+	remaining := (fieldsSize+7)/8*8 + bodySize // the body begins at a multiple of 8
+	maxSize := int64(maxOtherSize)
 	if kind := dbus.Type(header[1]); kind == dbus.TypeMethodReply || kind == dbus.TypeError {
-		limit = maxReplySize
+		maxSize = maxReplySize
 	}
-	if remaining > limit {
+	if remaining > maxSize {
 		_, err := io.CopyN(io.Discard, from, remaining)
 		return nil, err
 	}
@@ -64,8 +65,8 @@ func readMessage(from io.Reader) ([]byte, error) {
 	return message, nil
 }
 
-// isDecodable reports whether godbus decodes a message, or refuses it, without a panic. It panics if a header field ends
-// behind the length that the header states. A bus delivers no such message; something else at its address may.
+// isDecodable reports whether godbus decodes a message, or refuses it, without a panic. godbus panics if a header field
+// ends behind the length that the header states. A bus delivers no such message; something else at its address may.
 func isDecodable(message []byte) (hasReturned bool) {
 	defer func() { _ = recover() }()
 	_, _ = dbus.DecodeMessage(bytes.NewReader(message)) // godbus handles the error when it decodes the message
@@ -135,7 +136,8 @@ func readLine(from io.Reader) (line string, err error) {
 	return string(text), err
 }
 
-// Read returns the bytes of one message after another. It leaves out messages that are too large.
+// Read returns what the bus sends: the lines of the handshake, and then one message after another without those that are
+// too large.
 func (t *transport) Read(p []byte) (int, error) {
 	if !t.authenticated {
 		return t.in.Read(p)
@@ -146,7 +148,7 @@ func (t *transport) Read(p []byte) (int, error) {
 		if err != nil {
 			return 0, err
 		}
-		t.message.Reset(message)
+		t.message.Reset(message) // empty if the message was skipped
 	}
 	return t.message.Read(p)
 }

@@ -35,7 +35,7 @@ func TestALateNegotiationReplyIsSkipped(t *testing.T) {
 			require.NoError(t, bus.Close())
 
 			connection := newTransport(socket.(*net.UnixConn))
-			connection.authenticated, connection.replyPending = true, true
+			connection.authenticated, connection.replyPending = true, true // negotiate has waited in vain
 			read, err := io.ReadAll(connection)
 			require.ErrorIs(t, err, io.EOF)
 			require.Equal(t, append(message, message...), read)
@@ -61,10 +61,10 @@ func TestOnlyRepliesMayBeLarge(t *testing.T) {
 	}
 }
 
-// isUnknown is true for errors of the bus which say that a method, property or rule does not exist, so that the feature is
-// missing for good. It is false for errors that may pass.
+// isMissingFeature is true for errors of the bus which say that a method, property or rule does not exist, so that the
+// feature is missing for good. It is false for errors that may pass.
 func TestOnlyUnknownFeaturesAreMissingForGood(t *testing.T) {
-	for name, unknown := range map[string]bool{
+	for name, isMissing := range map[string]bool{
 		"org.freedesktop.DBus.Error.UnknownMethod":               true,
 		"org.freedesktop.DBus.Error.UnknownProperty":             true,
 		"org.freedesktop.DBus.Error.InvalidArgs":                 true,
@@ -76,8 +76,8 @@ func TestOnlyUnknownFeaturesAreMissingForGood(t *testing.T) {
 		"org.freedesktop.DBus.Error.Spawn.ServiceNotFound":       false,
 		"org.freedesktop.DBus.Error.LimitsExceeded":              false,
 	} {
-		require.Equal(t, unknown, isUnknown(fmt.Errorf("read: %w", dbus.Error{Name: name})), name)
+		require.Equal(t, isMissing, isMissingFeature(fmt.Errorf("read: %w", dbus.Error{Name: name})), name)
 	}
-	require.False(t, isUnknown(nil))
-	require.False(t, isUnknown(errors.New("UnknownMethod")))
+	require.False(t, isMissingFeature(nil))
+	require.False(t, isMissingFeature(errors.New("UnknownMethod")))
 }

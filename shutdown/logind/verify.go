@@ -17,7 +17,8 @@ type inhibitor struct {
 // list returns all inhibitors of all programs. It also returns this process's ID as the bus sees it, to tell which of
 // them are this process's: in a container os.Getpid returns another number.
 func (l *locks) list(ctx context.Context) (all []inhibitor, pid uint32, err error) {
-	if err := l.conn.BusObject().CallWithContext(ctx, dbusName+".GetConnectionUnixProcessID", 0, l.conn.Names()[0]).Store(&pid); err != nil {
+	ownName := l.conn.Names()[0]
+	if err := l.conn.BusObject().CallWithContext(ctx, dbusName+".GetConnectionUnixProcessID", 0, ownName).Store(&pid); err != nil {
 		return nil, 0, fmt.Errorf("find our own process ID: %w", err)
 	}
 	if err := l.conn.manager.CallWithContext(ctx, login1Manager+".ListInhibitors", 0).Store(&all); err != nil {
@@ -39,7 +40,7 @@ func (l *locks) countOwn(ctx context.Context) (int, error) {
 }
 
 // heldByOtherProcess reports whether another process holds a lock with the same Options.Why. It is probably
-// another agent of this kind, which needs the limit of the drop-in.
+// another agent of this kind, which needs the limit of the drop-in. It is false if logind does not answer.
 func (l *locks) heldByOtherProcess(ctx context.Context) bool {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
@@ -55,8 +56,8 @@ func (l *locks) startVerifying() (stopVerifying func()) {
 	ctx, cancel := l.conn.callContext()
 	defer cancel()
 	count, err := l.countOwn(ctx)
-	if isUnknown(err) {
-		l.missing(featureList)
+	if isMissingFeature(err) {
+		l.logMissing(featureList)
 		return func() {}
 	}
 	l.mu.Lock()
@@ -78,7 +79,7 @@ func (l *locks) startVerifying() (stopVerifying func()) {
 // shutdown. It is false if logind does not answer.
 func (l *locks) isLost() bool {
 	verifiedBefore := l.verifiedCount()
-	if verifiedBefore == 0 {
+	if verifiedBefore == 0 { // no lock can be lost
 		return false
 	}
 	ctx, cancel := l.conn.callContext()

@@ -19,7 +19,7 @@ func TestAnUnlistedLockEndsTheSession(t *testing.T) {
 	second, _ := h.inhibit(t, session)
 	require.NoError(t, second.Close(), "a closed lock is not lost")
 	awaitListReads(t, h)
-	h.login1.Hide()
+	h.login1.HideLocks()
 	awaitEnd(t, session)
 	require.NoError(t, lock.Close())
 }
@@ -29,7 +29,7 @@ func TestAnUnlistedLockEndsTheSession(t *testing.T) {
 func TestANeverListedLockIsNotLost(t *testing.T) {
 	h := newHost(t)
 	h.times.Verify = 5 * time.Millisecond
-	h.login1.Hide()
+	h.login1.HideLocks()
 	session := h.connect(t)
 	h.inhibit(t, session)
 	<-time.After(10 * h.times.Verify)
@@ -37,7 +37,8 @@ func TestANeverListedLockIsNotLost(t *testing.T) {
 	require.False(t, nextEvent(t, session).Cancelled, "the session has not ended")
 }
 
-// awaitListReads waits until the session has read logind's list of locks several more times.
+// awaitListReads waits until the session has read logind's list of locks twice more: by the second time it has handled the
+// first list.
 func awaitListReads(t *testing.T, h *host) {
 	t.Helper()
 	before := h.login1.Calls("ListInhibitors")
