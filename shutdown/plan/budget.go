@@ -66,7 +66,7 @@ func (b *BucketBudget) otherSteps() time.Duration { return sum(b.Readiness, b.Un
 // priority, even if the schedule is not. NewBudget does not apply Options.Limit: pass Total to [Options.Cap]
 // for the delay to request from the host, and the granted delay to [Budget.Fit].
 func NewBudget(s Schedule, opts Options) Budget {
-	s, _ = s.sorted()
+	s, _ = s.sorted() // New returns the warnings
 	b := Budget{
 		Prepare: stepTime(opts.Steps.Prepare, opts.PrepareTimeout, 2*time.Second),
 		Hold:    stepTime(opts.Steps.Hold, opts.HoldTimeout, 10*time.Second),
@@ -154,13 +154,13 @@ func (b *Budget) shortenOtherParts(left time.Duration) {
 	}
 	firstOfMargin := give(min(b.Margin, leastMargin))
 	// Publishing and the steps of the buckets other than the kills share what is left in proportion.
-	if beside := give(b.Beside()); beside < b.Beside() {
+	if given := give(b.Beside()); given < b.Beside() {
 		parts := append(make([]*time.Duration, 0, 1+3*len(b.Buckets)), &b.Publish)
 		for i := range b.Buckets {
 			bucket := &b.Buckets[i]
 			parts = append(parts, &bucket.Readiness, &bucket.Unmount, &bucket.Statuses)
 		}
-		shorten(parts, beside)
+		shorten(parts, given)
 	}
 	b.Margin = firstOfMargin + give(b.Margin-firstOfMargin)
 	b.Floor = give(b.Floor)
@@ -186,9 +186,9 @@ func (b *Budget) shortenPods(left time.Duration, occupied []bool) {
 	shorten(withoutPods, max(left-needed, 0))
 }
 
-// shorten shortens parts in proportion until their sum is limit, if it is more. It does not scale each part, but the end of
-// each part: the sum up to and including it. So the parts add up to exactly limit in spite of rounding, and a longer limit
-// never makes a part end earlier.
+// shorten shortens parts in proportion until their sum is limit, if their sum is more. It does not scale each part, but
+// the end of each part: the sum up to and including it. So the parts add up to exactly limit in spite of rounding, and a
+// longer limit never makes a part end earlier.
 func shorten(parts []*time.Duration, limit time.Duration) {
 	var total time.Duration
 	for _, part := range parts {
@@ -228,7 +228,7 @@ func (b *Budget) setEnds() {
 // beforeBuckets returns the time from the announcement of the shutdown to the first bucket.
 func (b *Budget) beforeBuckets() time.Duration { return sum(b.Prepare, b.Hold, b.Publish) }
 
-// schedule returns the schedule that the budget was made from; Fit has not shortened its seconds.
+// schedule returns the schedule that the budget was made from: Fit leaves Seconds as the schedule has them.
 func (b *Budget) schedule() Schedule {
 	s := make(Schedule, len(b.Buckets))
 	for i := range b.Buckets {

@@ -43,13 +43,13 @@ type PodPriorityGracePeriod struct {
 // ShutdownGracePeriodCriticalPods need, and byPriority whether GracefulNodeShutdownBasedOnPodPriority is on, which
 // ShutdownGracePeriodByPodPriority needs. A field that is set although its gate is off is an error.
 func (c Config) Validate(graceful, byPriority bool) error {
-	var gateOff error
-	if !graceful && c.hasTwoFields() {
-		gateOff = errors.New("invalid configuration: specifying shutdownGracePeriod or shutdownGracePeriodCriticalPods requires feature gate GracefulNodeShutdown")
+	var gateErr error
+	if !graceful && c.usesTwoFieldForm() {
+		gateErr = errors.New("invalid configuration: specifying shutdownGracePeriod or shutdownGracePeriodCriticalPods requires feature gate GracefulNodeShutdown")
 	}
 	list := c.ShutdownGracePeriodByPodPriority
 	return errors.Join(
-		c.validateTwoFields(), gateOff, c.validateByPriority(byPriority),
+		c.validateTwoFields(), gateErr, c.validateByPriority(byPriority),
 		negativeSeconds(list), duplicatePriorities(list), overflow(list),
 	)
 }
@@ -74,20 +74,20 @@ func (c Config) validateTwoFields() error {
 // validateByPriority returns an error if the list form is used although its feature gate is off, or together
 // with the two-field form.
 func (c Config) validateByPriority(gateOn bool) error {
-	if len(c.ShutdownGracePeriodByPodPriority) == 0 {
+	if len(c.ShutdownGracePeriodByPodPriority) == 0 { // the list form is not used
 		return nil
 	}
 	if !gateOn {
 		return errors.New("invalid configuration: Specifying shutdownGracePeriodByPodPriority requires feature gate GracefulNodeShutdownBasedOnPodPriority")
 	}
-	if c.hasTwoFields() {
+	if c.usesTwoFieldForm() {
 		return errors.New("invalid configuration: Cannot specify both shutdownGracePeriodByPodPriority and shutdownGracePeriod at the same time")
 	}
 	return nil
 }
 
-// hasTwoFields reports whether a field of the two-field form is set.
-func (c Config) hasTwoFields() bool {
+// usesTwoFieldForm reports whether a field of the two-field form is set.
+func (c Config) usesTwoFieldForm() bool {
 	return c.ShutdownGracePeriod.Duration > 0 || c.ShutdownGracePeriodCriticalPods.Duration > 0
 }
 

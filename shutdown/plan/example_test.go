@@ -31,7 +31,7 @@ func Example() {
 	// [bucket 0 is too short for 1 of its 1 pods: / asks for 60s and gets 20s]
 }
 
-// The fields are those of a KubeletConfiguration file.
+// The fields are those of a KubeletConfiguration file. The gate of the list form is on (true), but there is no list.
 func ExampleConfig_Schedule() {
 	var cfg plan.Config
 	if err := yaml.Unmarshal([]byte(`

@@ -17,16 +17,16 @@ const (
 
 // podTimes returns the pods' time of each bucket.
 func podTimes(b plan.Budget) (all []time.Duration) {
-	for _, of := range b.Buckets {
-		all = append(all, of.Pods)
+	for _, bucket := range b.Buckets {
+		all = append(all, bucket.Pods)
 	}
 	return all
 }
 
 // ends returns the End of each bucket.
 func ends(b plan.Budget) (all []time.Duration) {
-	for _, of := range b.Buckets {
-		all = append(all, of.End)
+	for _, bucket := range b.Buckets {
+		all = append(all, bucket.End)
 	}
 	return all
 }
@@ -41,7 +41,10 @@ func budget(s plan.Schedule) plan.Budget {
 }
 
 // fit fits a budget into limit when it is not known which buckets have pods.
-func fit(b plan.Budget, limit time.Duration) plan.Budget { return b.Fit(limit, nil) }
+func fit(b plan.Budget, limit time.Duration) plan.Budget {
+	var occupied []bool // nil: unknown
+	return b.Fit(limit, occupied)
+}
 
 // A limit below the schedule shortens all buckets in proportion, with and without other steps of the drain. A longer limit,
 // such as the total of 52.5 s, leaves the pods their time.
@@ -115,12 +118,13 @@ func TestFitShortensTheOtherPartsInOrder(t *testing.T) {
 		{30040 * ms, 0, 0, 40 * ms, 0, 0},
 		{30000 * ms, 0, 0, 0, 0, 0},
 	} {
-		bucket := plan.BucketBudget{Readiness: c.readiness, Unmount: 2 * c.readiness, Statuses: c.readiness}
-		low, high := bucket, bucket
 		end := min(c.limit, 52500*ms)
+		high := plan.BucketBudget{Readiness: c.readiness, Unmount: 2 * c.readiness, Statuses: c.readiness}
+		low := high
+		high.Priority, high.Seconds, high.Pods = 2_000_000_000, 10, 10*second
+		high.End = end - c.margin - c.floor
 		low.Seconds, low.Pods = 20, 20*second
-		high.Priority, high.Seconds, high.Pods, high.End = 2_000_000_000, 10, 10*second, end-c.margin-c.floor
-		low.End = high.End - 10*second - 4*c.readiness
+		low.End = high.End - high.Pods - 4*c.readiness // before all parts of the high bucket
 		require.Equal(t, plan.Budget{
 			Hold: c.hold, Publish: c.publish, Buckets: []plan.BucketBudget{low, high}, Floor: c.floor, Margin: c.margin,
 			WaitEnd: end - max(c.margin, 100*ms), End: end, // the last 100 ms are never for waiting
@@ -182,7 +186,7 @@ func TestNewBudgetWithoutTimeForOtherSteps(t *testing.T) {
 	}
 }
 
-// Cap returns the duration or the limit, whichever is shorter; 0 is no limit.
+// Cap returns the duration or the limit, whichever is shorter. A limit of 0 is none, and a negative one counts as 0.
 func TestCapReturnsTheShorterDelay(t *testing.T) {
 	for limit, want := range map[time.Duration]time.Duration{0: time.Minute, -1: 0, 30 * second: 30 * second, time.Hour: time.Minute} {
 		require.Equal(t, want, plan.Options{Limit: limit}.Cap(time.Minute), limit)

@@ -116,7 +116,7 @@ func (b Budget) plan(buckets []BucketPlan, unknown unknownClasses, opts Options)
 		start = max(start, window.End)
 		bucket.End = start
 	}
-	if len(buckets) > 0 {
+	if len(buckets) > 0 { // otherwise there is no drain whose parts could be too short
 		p.Warnings = p.warnings(unknown)
 	}
 	return p
@@ -131,7 +131,7 @@ func (p *PodPlan) grant(w Window) {
 		p.WantedSeconds = max(*seconds, 0)
 	}
 	grace := graceperiod.Duration(max(p.GrantedSeconds, graceperiod.MinimumPodSeconds))
-	if p.Truncated() { // a kill before w.Ready grants more seconds, and these may end later, but not after graceEnd
+	if p.Truncated() { // an earlier kill grants more seconds, so that they may end later, but not after graceEnd
 		grace = max(grace, w.graceEnd-w.Ready)
 	}
 	p.Start, p.End = w.Ready, sum(w.Ready, p.maxTermination(grace))

@@ -69,15 +69,16 @@ func (s failureContext) String() string {
 func newRandomCase(seed uint64) (c randomCase) {
 	r := rand.New(rand.NewPCG(seed, 0))
 	c.opts = randomOptions(r, shortTimeout)
-	most := []int64{3, 12, 121}[r.IntN(3)]
+	// Up to six buckets with up to two pods each, in one of three magnitudes.
+	secondsBelow := []int64{3, 12, 121}[r.IntN(3)]
 	for i := range 1 + r.IntN(6) {
-		c.schedule = append(c.schedule, plan.Bucket{Priority: int32(i), Seconds: r.Int64N(most)})
+		c.schedule = append(c.schedule, plan.Bucket{Priority: int32(i), Seconds: r.Int64N(secondsBelow)})
 		pods := r.IntN(3)
 		c.occupied = append(c.occupied, pods > 0)
 		for range pods {
 			p := pod(strconv.Itoa(len(c.pods)), withPriority(int32(i)))
 			if r.IntN(4) > 0 {
-				withGrace(r.Int64N(most * 2))(p)
+				withGrace(r.Int64N(secondsBelow * 2))(p)
 			}
 			c.pods = append(c.pods, p)
 		}
@@ -85,12 +86,13 @@ func newRandomCase(seed uint64) (c randomCase) {
 	if r.IntN(4) == 0 {
 		c.occupied = nil
 	}
-	pods, total := c.schedule.Total(), plan.NewBudget(c.schedule, c.opts).Total()
+	// A limit that is just enough for the pods, too short for them, too short for all parts, or rarely long enough.
+	podsTime, total := c.schedule.Total(), plan.NewBudget(c.schedule, c.opts).Total()
 	if r.IntN(8) == 0 {
-		c.limit = pods
+		c.limit = podsTime
 		return c
 	}
-	longest := []time.Duration{pods, total, total + 10*second}[r.IntN(3)]
+	longest := []time.Duration{podsTime, total, total + 10*second}[r.IntN(3)]
 	c.limit = time.Duration(r.Int64N(int64(longest) + 1))
 	if r.IntN(3) == 0 {
 		c.limit = c.limit.Truncate(second)
@@ -101,8 +103,8 @@ func newRandomCase(seed uint64) (c randomCase) {
 // parts returns the durations of all parts of a budget, but not the times at which they end.
 func parts(b plan.Budget) []time.Duration {
 	all := []time.Duration{b.Prepare, b.Hold, b.Publish, b.Floor, b.Margin}
-	for _, of := range b.Buckets {
-		all = append(all, of.Readiness, of.Pods, of.Unmount, of.Statuses)
+	for _, bucket := range b.Buckets {
+		all = append(all, bucket.Readiness, bucket.Pods, bucket.Unmount, bucket.Statuses)
 	}
 	return all
 }
@@ -125,15 +127,15 @@ func checkBudget(t *testing.T, wanted, fitted plan.Budget, limit time.Duration, 
 	checkRule(t, fitted.Total() <= fitted.End, about, "the parts take %v", fitted.Total())
 	checkRule(t, fitted.Prepare == min(wanted.Prepare, max(limit, 0)/2), about, "Prepare must get its time or half of the limit")
 	checkRule(t, fitted.WaitEnd == max(fitted.End-max(fitted.Margin, 100*ms), 0), about, "waits must end the margin before the end, not at %v", fitted.WaitEnd)
-	most := parts(wanted)
+	wantedParts := parts(wanted)
 	for i, part := range parts(fitted) {
-		checkRule(t, 0 <= part && part <= most[i], about, "part %d is %v of %v", i, part, most[i])
+		checkRule(t, 0 <= part && part <= wantedParts[i], about, "part %d is %v of %v", i, part, wantedParts[i])
 	}
 	previousEnd := time.Duration(0)
-	for i, of := range fitted.Buckets {
-		checkRule(t, of.Priority == wanted.Buckets[i].Priority && of.Seconds == wanted.Buckets[i].Seconds, about, "bucket %d has another priority or other seconds", i)
-		checkRule(t, previousEnd <= of.End && of.End <= fitted.End, about, "bucket %d ends at %v", i, of.End)
-		previousEnd = of.End
+	for i, bucket := range fitted.Buckets {
+		checkRule(t, bucket.Priority == wanted.Buckets[i].Priority && bucket.Seconds == wanted.Buckets[i].Seconds, about, "bucket %d has another priority or other seconds", i)
+		checkRule(t, previousEnd <= bucket.End && bucket.End <= fitted.End, about, "bucket %d ends at %v", i, bucket.End)
+		previousEnd = bucket.End
 	}
 }
 
@@ -145,13 +147,13 @@ func TestFitInvariantsOnRandomSchedules(t *testing.T) {
 		wanted := plan.NewBudget(c.schedule, c.opts)
 		fitted := wanted.Fit(c.limit, c.occupied)
 		about := failureContext{seed, c, fitted}
-		r := rand.New(rand.NewPCG(seed, 1))
-		difference := []time.Duration{3, second, time.Minute}[r.IntN(3)] // at most
-		longer := c.limit + time.Duration(r.Int64N(int64(difference)))
+		r := rand.New(rand.NewPCG(seed, 1)) // not the values from which the case was made
+		longerBy := []time.Duration{3, second, time.Minute}[r.IntN(3)]
+		longer := c.limit + time.Duration(r.Int64N(int64(longerBy))) // by less than longerBy
 		withLonger := wanted.Fit(longer, c.occupied)
 		checkRule(t, fitted.WaitEnd <= withLonger.WaitEnd, about, "a limit of %v moves the end of all waits to %v", longer, withLonger.WaitEnd)
-		for i, of := range fitted.Buckets {
-			checkRule(t, of.End <= withLonger.Buckets[i].End, about, "a limit of %v moves the end of bucket %d to %v", longer, i, withLonger.Buckets[i].End)
+		for i, bucket := range fitted.Buckets {
+			checkRule(t, bucket.End <= withLonger.Buckets[i].End, about, "a limit of %v moves the end of bucket %d to %v", longer, i, withLonger.Buckets[i].End)
 		}
 		checkBudget(t, wanted, fitted, c.limit, about)
 		checkWindows(t, fitted, about)
@@ -167,9 +169,9 @@ func TestFitInvariantsOnRandomSchedules(t *testing.T) {
 func checkWindows(t *testing.T, b plan.Budget, about failureContext) {
 	t.Helper()
 	start := b.Prepare + b.Hold + b.Publish
-	for i, of := range b.Buckets {
-		checkRule(t, start+of.Readiness+of.Pods+of.Unmount+of.Statuses <= of.End, about, "the parts of bucket %d end after it", i)
-		start = of.End
+	for i, bucket := range b.Buckets {
+		checkRule(t, start+bucket.Readiness+bucket.Pods+bucket.Unmount+bucket.Statuses <= bucket.End, about, "the parts of bucket %d end after it", i)
+		start = bucket.End
 	}
 	checkRule(t, start+b.Floor+b.Margin <= b.End, about, "the floor and the margin do not fit")
 }
@@ -179,10 +181,10 @@ func checkWindows(t *testing.T, b plan.Budget, about failureContext) {
 func checkCovered(t *testing.T, wanted, fitted plan.Budget, about failureContext) {
 	t.Helper()
 	kubeletsEnd := fitted.Prepare // the end of the bucket in the kubelet
-	for i, of := range fitted.Buckets {
-		kubeletsEnd += graceperiod.Duration(of.Seconds)
-		checkRule(t, of.Pods == wanted.Buckets[i].Pods, about, "bucket %d loses time", i)
-		checkRule(t, of.End >= kubeletsEnd, about, "bucket %d ends earlier than in the kubelet", i)
+	for i, bucket := range fitted.Buckets {
+		kubeletsEnd += graceperiod.Duration(bucket.Seconds)
+		checkRule(t, bucket.Pods == wanted.Buckets[i].Pods, about, "bucket %d loses time", i)
+		checkRule(t, bucket.End >= kubeletsEnd, about, "bucket %d ends earlier than in the kubelet", i)
 	}
 	lessBeside, lessMargin, lessFloor := fitted.Beside() < wanted.Beside(), fitted.Margin < wanted.Margin, fitted.Floor < wanted.Floor
 	if lessBeside {
@@ -205,18 +207,18 @@ func checkProportion(t *testing.T, wanted, fitted plan.Budget, about failureCont
 	checkRule(t, fitted.Beside()+fitted.Hold+fitted.Floor+fitted.Margin == 0, about, "other parts than the pods have time")
 	checkRule(t, fitted.Pods() == left, about, "the pods have %v of %v", fitted.Pods(), left)
 	share := float64(left) / float64(wanted.Pods())
-	isOccupiedShort, hasEmptyTime := false, false
-	for i, of := range fitted.Buckets {
+	podsLackTime, emptyBucketHasTime := false, false
+	for i, bucket := range fitted.Buckets {
 		whole := wanted.Buckets[i].Pods
 		if about.random.occupied == nil || about.random.occupied[i] {
 			const rounding = 1000 // ns
-			checkRule(t, float64(of.Pods)+rounding >= share*float64(whole), about, "bucket %d has less than its proportion", i)
-			isOccupiedShort = isOccupiedShort || of.Pods < whole
+			checkRule(t, float64(bucket.Pods)+rounding >= share*float64(whole), about, "bucket %d has less than its proportion", i)
+			podsLackTime = podsLackTime || bucket.Pods < whole
 		} else {
-			hasEmptyTime = hasEmptyTime || of.Pods > 0
+			emptyBucketHasTime = emptyBucketHasTime || bucket.Pods > 0
 		}
 	}
-	checkRule(t, !isOccupiedShort || !hasEmptyTime, about, "an empty bucket has time that a bucket with pods lacks")
+	checkRule(t, !podsLackTime || !emptyBucketHasTime, about, "an empty bucket has time that a bucket with pods lacks")
 }
 
 // New is called for 30,000 random schedules. If the limit covers the schedule, each pod gets at least the seconds that the
@@ -230,13 +232,14 @@ func TestNewInvariantsOnRandomSchedules(t *testing.T) {
 		}
 		p := plan.New(c.schedule, c.pods, c.opts)
 		about := failureContext{seed, c, p.Fitted}
-		covered := p.Fitted.End-p.Fitted.Prepare >= c.schedule.Total()
+		isCovered := p.Fitted.End-p.Fitted.Prepare >= c.schedule.Total()
 		for i, b := range p.Buckets {
 			for _, planned := range b.Pods {
 				granted, kubelet := planned.GrantedSeconds, graceperiod.ForNodeShutdown(planned.Pod, c.schedule[i].Seconds)
-				checkRule(t, granted >= kubelet || !covered, about, "pod %s has %d s, but %d s in the kubelet", planned.Pod.Name, granted, kubelet)
+				checkRule(t, granted >= kubelet || !isCovered, about, "pod %s has %d s, but %d s in the kubelet", planned.Pod.Name, granted, kubelet)
 				checkRule(t, granted <= kubelet || !c.opts.NoRollOver, about, "pod %s has %d s without roll-over", planned.Pod.Name, granted)
-				checkRule(t, planned.Start+graceperiod.Duration(granted) <= p.Fitted.End+100*ms, about, "the %d s of pod %s end after the host", granted, planned.Pod.Name)
+				const roundedUp = 100 * ms // by Window.Seconds at most
+				checkRule(t, planned.Start+graceperiod.Duration(granted) <= p.Fitted.End+roundedUp, about, "the %d s of pod %s end after the host", granted, planned.Pod.Name)
 			}
 		}
 		longer, rollOver := c.opts, c.opts

@@ -109,7 +109,7 @@ func (s Schedule) sorted() (sorted Schedule, warnings []string) {
 // they count as priority 0.
 func (s Schedule) assign(pods []*v1.Pod, opts Options) (buckets []BucketPlan, unknown unknownClasses) {
 	buckets = make([]BucketPlan, len(s))
-	if len(s) == 0 {
+	if len(s) == 0 { // there is no bucket for a pod
 		return buckets, unknown
 	}
 	for _, pod := range pods {

@@ -26,7 +26,7 @@ func (u *unknownClasses) add(pod *v1.Pod) {
 // pods names one of them and their number, which keeps the list short.
 func (p *Plan) warnings(unknown unknownClasses) []string {
 	var texts []string
-	bucketTexts := make([]string, 0, len(p.Buckets))
+	ofBuckets := make([]string, 0, len(p.Buckets)) // these come after the warning that needs podsLoseTime
 	podsLoseTime := false
 	for i := range p.Buckets {
 		bucket := &p.Buckets[i]
@@ -34,7 +34,7 @@ func (p *Plan) warnings(unknown unknownClasses) []string {
 		if len(bucket.Pods) > 0 && fitted < wanted {
 			podsLoseTime = true
 		}
-		bucketTexts = append(bucketTexts, bucket.warnings(fitted)...)
+		ofBuckets = append(ofBuckets, bucket.warnings(fitted)...)
 	}
 	if wanted, fitted := p.Wanted.Pods(), p.Fitted.Pods(); fitted < wanted {
 		text := fmt.Sprintf("the schedule takes %v but is cut to %v", wanted, fitted)
@@ -49,7 +49,7 @@ func (p *Plan) warnings(unknown unknownClasses) []string {
 	if wanted, fitted := p.Wanted.Beside(), p.Fitted.Beside(); fitted < wanted {
 		texts = append(texts, fmt.Sprintf("publishing, readiness, unmounts and final statuses get %v of the requested %v", fitted, wanted))
 	}
-	texts = append(texts, bucketTexts...)
+	texts = append(texts, ofBuckets...)
 	if unknown.pods > 0 {
 		texts = append(texts, fmt.Sprintf("pods of unknown priority classes count as priority 0 (pods: %d, first: %s of class %q)",
 			unknown.pods, describe(unknown.first), unknown.first.Spec.PriorityClassName))
@@ -59,7 +59,7 @@ func (p *Plan) warnings(unknown unknownClasses) []string {
 
 // warnings returns the warnings about one bucket; fitted is the time of its pods after [Budget.Fit].
 func (b *BucketPlan) warnings(fitted time.Duration) []string {
-	if len(b.Pods) == 0 {
+	if len(b.Pods) == 0 { // too little time harms no pod
 		return nil
 	}
 	var texts []string
@@ -71,26 +71,26 @@ func (b *BucketPlan) warnings(fitted time.Duration) []string {
 	if b.Seconds == 0 && !anyPodHasTime {
 		return append(texts, fmt.Sprintf("bucket %d has no time, its pods (%d) are killed at once", b.Priority, len(b.Pods)))
 	}
-	if worst, n := b.truncated(); n > 0 {
+	if worst, number := b.truncated(); number > 0 {
 		texts = append(texts, fmt.Sprintf("bucket %d is too short for %d of its %d pods: %s asks for %ds and gets %ds",
-			b.Priority, n, len(b.Pods), describe(worst.Pod), worst.WantedSeconds, worst.GrantedSeconds))
+			b.Priority, number, len(b.Pods), describe(worst.Pod), worst.WantedSeconds, worst.GrantedSeconds))
 	}
 	return texts
 }
 
 // truncated returns the number of pods that get less than their grace period. worst is the one of them that asks
 // for the longest grace period.
-func (b *BucketPlan) truncated() (worst PodPlan, n int) {
+func (b *BucketPlan) truncated() (worst PodPlan, number int) {
 	for _, p := range b.Pods {
 		if !p.Truncated() {
 			continue
 		}
-		n++
+		number++
 		if p.WantedSeconds > worst.WantedSeconds {
 			worst = p
 		}
 	}
-	return worst, n
+	return worst, number
 }
 
 // describe names a pod as NAMESPACE/NAME.
