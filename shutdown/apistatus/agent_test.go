@@ -23,15 +23,15 @@ import (
 // agent is a manager with a reporter, a fake host and a scripted killer. Its schedule gives
 // 10 s to critical pods and 20 s to the others.
 type agent struct {
-	t      testing.TB
-	opts   shutdown.Options
-	host   *shutdowntest.Host
-	killer *shutdowntest.Killer
-	pods   []*v1.Pod
-	m      *shutdown.Manager
-	ended  chan error         // gets the error of Run
-	stop   context.CancelFunc // ends the context of Run
-	tick   time.Duration      // the interval in which awaitRelease checks
+	t       testing.TB
+	opts    shutdown.Options
+	host    *shutdowntest.Host
+	killer  *shutdowntest.Killer
+	pods    []*v1.Pod
+	manager *shutdown.Manager
+	ended   chan error         // gets the error of Run
+	stop    context.CancelFunc // ends the context of Run
+	tick    time.Duration      // the interval in which awaitRelease checks
 }
 
 // newAgent returns an agent with a reporter on a node with these pods. Its manager is not running yet.
@@ -54,12 +54,12 @@ func newAgent(t testing.TB, reporter shutdown.Reporter, pods ...*v1.Pod) *agent 
 // run starts the manager and waits until it is ready.
 func (a *agent) run() {
 	a.t.Helper()
-	m, err := shutdown.NewManager(a.opts)
+	manager, err := shutdown.NewManager(a.opts)
 	require.NoError(a.t, err)
 	ctx, stop := context.WithCancel(a.t.Context())
-	a.m, a.stop, a.ended = m, stop, make(chan error, 1)
-	go func() { a.ended <- m.Run(ctx) }()
-	<-m.Ready()
+	a.manager, a.stop, a.ended = manager, stop, make(chan error, 1)
+	go func() { a.ended <- manager.Run(ctx) }()
+	<-manager.Ready()
 }
 
 // end stops the manager, and ends the kills that hang.
@@ -92,14 +92,14 @@ func (a *agent) awaitRelease() shutdown.Report {
 	ticker := time.NewTicker(a.tick)
 	defer ticker.Stop()
 	for range ticker.C {
-		report, ok := a.m.LastReport()
+		report, ok := a.manager.LastReport()
 		hasEnded := ok && !report.Ended.IsZero()
 		isReleased := a.opts.Source == nil || a.host.Held() == 0 // without a source there is no lock
 		if hasEnded && isReleased {
 			return report
 		}
 	}
-	return shutdown.Report{}
+	return shutdown.Report{} // not reached: the ticker never ends
 }
 
 // unflushedNames returns the names of the pods whose final statuses were not acknowledged.

@@ -18,7 +18,8 @@ import (
 // the feature DaemonSetGracefulNodeShutdown, so the node also has the condition DrainInProgress.
 func powerOff(t *testing.T, c *cluster, a *agent) {
 	t.Helper()
-	a.opts.Reporter = c.reporter(t, func(opts *apistatus.Options) { opts.Gates = gate(t, true) })
+	const isOn = true
+	a.opts.Reporter = c.reporter(t, func(opts *apistatus.Options) { opts.Gates = gate(t, isOn) })
 	a.killer.Default = shutdowntest.Behaviour{Takes: time.Hour} // longer than any grace period
 	a.run()
 	a.host.Announce(source.Event{Kind: source.KindPoweroff})

@@ -80,19 +80,22 @@ func (c *cluster) reporter(t *testing.T, change ...func(*apistatus.Options)) *ap
 // verbs returns the verbs of the calls so far, in order.
 func (c *cluster) verbs() []string {
 	var verbs []string
-	for _, call := range c.all("") {
+	for _, call := range c.callsOf(anyVerb) {
 		verbs = append(verbs, call.Verb)
 	}
 	return verbs
 }
 
-// all returns the calls of a verb so far; "" means any verb.
-func (c *cluster) all(verb string) []call {
+// anyVerb stands for all verbs in callsOf and failFirst.
+const anyVerb = ""
+
+// callsOf returns the calls of a verb so far.
+func (c *cluster) callsOf(verb string) []call {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	var calls []call
 	for _, call := range c.calls {
-		if verb == "" || call.Verb == verb {
+		if verb == anyVerb || call.Verb == verb {
 			calls = append(calls, call)
 		}
 	}
@@ -162,7 +165,7 @@ func (p podCalls) Get(ctx context.Context, name string, options metav1.GetOption
 
 // Patch records the call and its body, and patches the pod unless the cluster ignores patches.
 func (p podCalls) Patch(ctx context.Context, name string, as types.PatchType, data []byte, options metav1.PatchOptions, sub ...string) (*v1.Pod, error) {
-	if err := p.c.recordCall(ctx, call{Verb: strings.Join(append([]string{"patch"}, sub...), " "), Name: name, Body: string(data)}); err != nil {
+	if err := p.c.recordCall(ctx, call{Verb: patchVerb(sub), Name: name, Body: string(data)}); err != nil {
 		return nil, err
 	}
 	if p.c.ignorePatches {
@@ -195,10 +198,15 @@ func (n nodeCalls) Get(ctx context.Context, name string, options metav1.GetOptio
 
 // Patch records the call and its body, and patches the node.
 func (n nodeCalls) Patch(ctx context.Context, name string, as types.PatchType, data []byte, options metav1.PatchOptions, sub ...string) (*v1.Node, error) {
-	if err := n.c.recordCall(ctx, call{Verb: strings.Join(append([]string{"patch"}, sub...), " "), Name: name, Body: string(data)}); err != nil {
+	if err := n.c.recordCall(ctx, call{Verb: patchVerb(sub), Name: name, Body: string(data)}); err != nil {
 		return nil, err
 	}
 	return n.NodeInterface.Patch(ctx, name, as, data, options, sub...)
+}
+
+// patchVerb returns the verb of a patch of an object or of a subresource: "patch" or "patch status".
+func patchVerb(subresources []string) string {
+	return strings.Join(append([]string{"patch"}, subresources...), " ")
 }
 
 // statusError returns the error of client-go for an answer with a status code.
@@ -207,19 +215,22 @@ func statusError(code int) error {
 	return apierrors.NewGenericServerResponse(code, http.MethodPatch, schema.GroupResource{Resource: "pods"}, "web", "scripted by the test", 0, isUnexpected)
 }
 
-// failFirst makes the first n calls of a verb fail; "" means any verb.
+// failFirst makes the first n calls of a verb fail.
 func failFirst(n int, verb string, err error) func(context.Context, call) error {
 	var mu sync.Mutex
 	return func(_ context.Context, c call) error {
 		mu.Lock()
 		defer mu.Unlock()
-		if n == 0 || verb != "" && c.Verb != verb {
+		if isOfVerb := verb == anyVerb || c.Verb == verb; n == 0 || !isOfVerb {
 			return nil
 		}
 		n--
 		return err
 	}
 }
+
+// everyCall is more calls than any test makes.
+const everyCall = 1_000_000
 
 // errRefused is a network error.
 var errRefused = errors.New("connect: connection refused")

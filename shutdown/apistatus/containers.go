@@ -79,11 +79,11 @@ func mayHaveStarted(pod *v1.Pod) bool {
 	if slices.ContainsFunc(pod.Status.ContainerStatuses, func(status v1.ContainerStatus) bool { return hasRun(&status) }) {
 		return true
 	}
-	inits, last := pod.Status.InitContainerStatuses, len(pod.Spec.InitContainers)-1
-	if len(inits) <= last {
+	statuses, last := pod.Status.InitContainerStatuses, len(pod.Spec.InitContainers)-1
+	if len(statuses) <= last { // the last init container has no status yet
 		return false
 	}
-	status := &inits[last]
+	status := &statuses[last]
 	if isSidecar(&pod.Spec.InitContainers[last]) {
 		return status.Started != nil && *status.Started
 	}
@@ -100,8 +100,8 @@ func succeeded(state v1.ContainerState) bool {
 	return state.Terminated != nil && state.Terminated.ExitCode == 0
 }
 
-// mayRun reports whether a container of the pod may be running according to its status. In a terminal phase none is.
-// A container without a state may be running too, unless the pod is Pending. Plain init containers are the
+// mayRun reports whether a container of the pod may be running according to the pod's status. In a terminal phase none
+// is. A container without a state may be running too, unless the pod is Pending. Plain init containers are the
 // exception: they have ended before the pod leaves Pending.
 func mayRun(pod *v1.Pod) bool {
 	status := &pod.Status

@@ -125,7 +125,7 @@ func TestContainerStatusesInATerminalPhase(t *testing.T) {
 				require.Equal(t, test.want, lists{
 					wordsFromStatuses(t, got.InitContainerStatuses), wordsFromStatuses(t, got.ContainerStatuses), wordsFromStatuses(t, got.EphemeralContainerStatuses),
 				})
-				require.Equal(t, was, pod)
+				require.Equal(t, was, pod, "the pod is not modified")
 			})
 		}
 	}
@@ -214,12 +214,12 @@ func TestAPodWhoseContainersMayRunIsNotDeleted(t *testing.T) {
 				pod.Status.InitContainerStatuses = append(pod.Status.InitContainerStatuses, statusFromWord(fmt.Sprint("init ", i), word))
 			}
 			c := flush(t, running("web"), pod)
-			require.Equal(t, test.removed, len(c.all("delete")) == 1)
+			require.Equal(t, test.removed, len(c.callsOf("delete")) == 1)
 		})
 	}
 	t.Run("no spec", func(t *testing.T) {
 		pod := deleted(running("web"))
 		pod.Spec = v1.PodSpec{}
-		require.Empty(t, flush(t, running("web"), pod).all("delete"))
+		require.Empty(t, flush(t, running("web"), pod).callsOf("delete"))
 	})
 }

@@ -61,7 +61,7 @@ func TestANodeIsReportedBeforeTheKillsAndItsPodsBeforeTheRelease(t *testing.T) {
 		require.Empty(t, unflushedNames(report))
 		released, _ := a.host.Released()
 		require.LessOrEqual(t, released.Sub(began), 36*time.Second, "30 s for the pods, 2 s for publishing, and 2 s for statuses in each of the two buckets")
-		for _, call := range c.all("") {
+		for _, call := range c.callsOf(anyVerb) {
 			require.True(t, call.At.Before(released))
 		}
 		for _, pod := range pods {
@@ -102,7 +102,7 @@ func TestANodeIsReportedBeforeTheKillsAndItsPodsBeforeTheReleaseOverTCP(t *testi
 	a.killer.OnKill = func(pod *v1.Pod) { assert.True(t, showsShutdown(server.node()), pod.Name) }
 	a.killer.Default = shutdowntest.Behaviour{Takes: time.Second}
 	atRelease := 0
-	a.opts.OnRelease = func(context.Context) { atRelease = server.terminated() }
+	a.opts.OnRelease = func(context.Context) { atRelease = server.finalStatusCount() }
 	a.run()
 	defer a.end()
 	require.Empty(t, unflushedNames(a.shutDown(source.KindPoweroff)))
@@ -121,11 +121,11 @@ func TestTheNextAgentSendsAFinalStatus(t *testing.T) {
 	require.Equal(t, []string{"web"}, unflushedNames(a.shutDown(source.KindPoweroff)))
 	a.end()
 	require.NoError(t, server.Revive())
-	require.Zero(t, server.terminated())
+	require.Zero(t, server.finalStatusCount())
 
 	a.host.SetPending(nil) // the machine has booted again,
 	a.pods = nil           // and the pod is gone from the node
 	a.run()
 	defer a.end()
-	require.Eventually(t, func() bool { return server.terminated() == 1 }, time.Minute, 10*time.Millisecond)
+	require.Eventually(t, func() bool { return server.finalStatusCount() == 1 }, time.Minute, 10*time.Millisecond)
 }

@@ -34,13 +34,13 @@ func evict(ctx context.Context, reporter *apistatus.Reporter, killer shutdown.Po
 // A pod is evicted with the killer of the shutdown manager. It is not ready before it is killed, and Failed afterwards.
 func ExampleReporter_eviction() {
 	pod := running("web")
-	client, reporter, err := report(pod)
+	client, reporter, err := newReporter(pod)
 	if err != nil {
 		fmt.Println(err)
 		return
 	}
 	killer := shutdown.PodKillerFunc(func(ctx context.Context, pod *v1.Pod, req shutdown.KillRequest) (shutdown.KillResult, error) {
-		for _, c := range show(ctx, client, pod.Name).Status.Conditions {
+		for _, c := range getPod(ctx, client, pod.Name).Status.Conditions {
 			if c.Type == v1.PodReady {
 				fmt.Printf("kill %s within %d s: %s %s, %s\n", pod.Name, *req.GracePeriodSeconds, c.Type, c.Status, c.Message)
 			}
@@ -49,7 +49,7 @@ func ExampleReporter_eviction() {
 	})
 	err = evict(context.Background(), reporter, killer, pod, podkiller.HardEviction("The node was low on resource: memory."))
 	fmt.Println(err)
-	evicted := show(context.Background(), client, "web")
+	evicted := getPod(context.Background(), client, "web")
 	fmt.Println(evicted.Status.Phase, evicted.Status.Reason, evicted.Status.Message)
 	// Output:
 	// kill web within 1 s: Ready False, Pod is being terminated by its node.

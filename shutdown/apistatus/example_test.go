@@ -21,16 +21,16 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown/plan"
 )
 
-// report returns a reporter for a fake cluster with the given objects. An agent makes its
+// newReporter returns a reporter for a fake cluster with the given objects, and its client. An agent makes its
 // client with [apistatus.NewClient].
-func report(objects ...runtime.Object) (kubernetes.Interface, *apistatus.Reporter, error) {
+func newReporter(objects ...runtime.Object) (kubernetes.Interface, *apistatus.Reporter, error) {
 	client := fake.NewClientset(objects...)
 	reporter, err := apistatus.New(apistatus.Options{Client: client, NodeName: nodeName})
 	return client, reporter, err
 }
 
-// show returns a pod of the cluster.
-func show(ctx context.Context, client kubernetes.Interface, name string) *v1.Pod {
+// getPod returns a pod of the cluster.
+func getPod(ctx context.Context, client kubernetes.Interface, name string) *v1.Pod {
 	pod, err := client.CoreV1().Pods(metav1.NamespaceDefault).Get(ctx, name, metav1.GetOptions{})
 	if err != nil {
 		fmt.Println(err)
@@ -64,7 +64,7 @@ func Example() {
 	if _, err := manager.TerminateAll(ctx); err != nil {
 		fmt.Println(err)
 	}
-	pod := show(ctx, client, "web")
+	pod := getPod(ctx, client, "web")
 	fmt.Println(pod.Status.Phase, pod.Status.Reason)
 	// Output: Failed Terminated
 }
@@ -93,7 +93,7 @@ func ExampleNew() {
 // A node shuts down, and the shutdown is cancelled. Each state becomes two conditions of the node.
 func ExampleReporter_PublishNode() {
 	ctx := context.Background()
-	client, reporter, err := report(nodeOf(ready))
+	client, reporter, err := newReporter(nodeOf(ready))
 	if err != nil {
 		fmt.Println(err)
 		return
@@ -121,7 +121,7 @@ func ExampleReporter_PublishNode() {
 // The final status of a pod whose container has no exit code. The reporter adds the one that the kubelet would add.
 func ExampleReporter_FlushPod() {
 	ctx := context.Background()
-	client, reporter, err := report(running("web"))
+	client, reporter, err := newReporter(running("web"))
 	if err != nil {
 		fmt.Println(err)
 		return
@@ -130,7 +130,7 @@ func ExampleReporter_FlushPod() {
 	final.Status = v1.PodStatus{Phase: v1.PodFailed, Reason: "Terminated"}
 	final.Status.ContainerStatuses = []v1.ContainerStatus{{Name: "app", State: v1.ContainerState{Running: &v1.ContainerStateRunning{}}}}
 	fmt.Println(reporter.FlushPod(ctx, final))
-	pod := show(ctx, client, "web")
+	pod := getPod(ctx, client, "web")
 	fmt.Println(pod.Status.Phase, pod.Status.Reason, pod.Status.PodIP)
 	app := pod.Status.ContainerStatuses[0]
 	fmt.Println(app.Name, app.State.Terminated.ExitCode, app.State.Terminated.Reason)
@@ -143,15 +143,15 @@ func ExampleReporter_FlushPod() {
 // A pod is marked as not ready for a shutdown, and is ready again after its cancellation.
 func ExampleReporter_MarkNotReady() {
 	ctx := context.Background()
-	client, reporter, err := report(running("web"))
+	client, reporter, err := newReporter(running("web"))
 	if err != nil {
 		fmt.Println(err)
 		return
 	}
 	for _, call := range []func(context.Context, *v1.Pod) error{reporter.MarkNotReady, reporter.RestoreReadiness} {
 		fmt.Println(call(ctx, running("web")))
-		pod := show(ctx, client, "web")
-		fmt.Printf("%s %q\n", pod.Status.Conditions[2].Status, pod.Status.Conditions[2].Message)
+		pod := getPod(ctx, client, "web")
+		fmt.Printf("%s %q\n", pod.Status.Conditions[readyIndex].Status, pod.Status.Conditions[readyIndex].Message)
 	}
 	// Output:
 	// <nil>

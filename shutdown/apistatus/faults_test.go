@@ -37,7 +37,7 @@ func TestAServerFaultFailsOneAttempt(t *testing.T) {
 		seconds, ok := apierrors.SuggestsClientDelay(err)
 		return ok && seconds == 60 && apierrors.IsTooManyRequests(err)
 	}
-	network := func(err error) bool {
+	isNetworkError := func(err error) bool {
 		var status apierrors.APIStatus
 		return !isTimeout(err) && !errors.As(err, &status)
 	}
@@ -46,16 +46,16 @@ func TestAServerFaultFailsOneAttempt(t *testing.T) {
 		fault apiserverproxy.Fault
 		verb  string // the request with the fault
 		want  outcome
-		is    func(error) bool // reports whether the error names the fault; nil: there is no error
+		names func(error) bool // reports whether the error names the fault; nil: there is no error
 	}{
 		"slow":                {apiserverproxy.Fault{Delay: shortTimeout / 4}, "patch", outcome{removed: true, requests: 2}, nil},
 		"conflict":            {apiserverproxy.Fault{Status: http.StatusConflict}, "patch", outcome{failed: true, requests: 2}, apierrors.IsConflict},
 		"rate limited":        {apiserverproxy.Fault{Status: http.StatusTooManyRequests, RetryAfter: time.Minute}, "patch", outcome{failed: true, requests: 1}, asksToWait},
-		"dropped":             {apiserverproxy.Fault{Drop: true}, "patch", outcome{failed: true, requests: 1}, network},
+		"dropped":             {apiserverproxy.Fault{Drop: true}, "patch", outcome{failed: true, requests: 1}, isNetworkError},
 		"hanging":             {apiserverproxy.Fault{Hang: true}, "patch", outcome{failed: true, requests: 1}, isTimeout},
-		"lost answer":         {apiserverproxy.Fault{Lost: true}, "patch", outcome{failed: true, written: true, requests: 1}, network},
+		"lost answer":         {apiserverproxy.Fault{Lost: true}, "patch", outcome{failed: true, written: true, requests: 1}, isNetworkError},
 		"delete rate limited": {apiserverproxy.Fault{Status: http.StatusTooManyRequests, RetryAfter: time.Minute}, "delete", outcome{failed: true, written: true, requests: 2}, asksToWait},
-		"delete, lost answer": {apiserverproxy.Fault{Lost: true}, "delete", outcome{failed: true, removed: true, requests: 2}, network},
+		"delete, lost answer": {apiserverproxy.Fault{Lost: true}, "delete", outcome{failed: true, removed: true, requests: 2}, isNetworkError},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -68,11 +68,11 @@ func TestAServerFaultFailsOneAttempt(t *testing.T) {
 			}
 			pod := deleted(ended(web))
 			err := server.reporter(bound).FlushPod(t.Context(), pod)
-			if test.is != nil {
+			if test.names != nil {
 				require.Error(t, err)
-				require.True(t, test.is(err), "%v", err)
+				require.True(t, test.names(err), "%v", err)
 			}
-			require.Equal(t, test.want, outcome{failed: err != nil, written: server.terminated() == 1, removed: len(server.pods()) == 0, requests: len(server.Requests())})
+			require.Equal(t, test.want, outcome{failed: err != nil, written: server.finalStatusCount() == 1, removed: len(server.pods()) == 0, requests: len(server.Requests())})
 			require.NoError(t, server.reporter(time.Minute).FlushPod(t.Context(), pod), "the next attempt")
 			require.Empty(t, server.pods())
 		})

@@ -38,8 +38,8 @@ func running(name string) *v1.Pod {
 }
 
 // condition returns a pod condition that was set at the time before.
-func condition(of v1.PodConditionType, status v1.ConditionStatus, reason string) v1.PodCondition {
-	return v1.PodCondition{Type: of, Status: status, Reason: reason, LastTransitionTime: before}
+func condition(conditionType v1.PodConditionType, status v1.ConditionStatus, reason string) v1.PodCondition {
+	return v1.PodCondition{Type: conditionType, Status: status, Reason: reason, LastTransitionTime: before}
 }
 
 // ended returns a copy of a pod with the final status that a shutdown sets.
@@ -81,21 +81,21 @@ func conditionSummaries(status v1.PodStatus) []conditionSummary {
 	return found
 }
 
-// flush calls FlushPod(pod) in a cluster that has server, and returns the cluster.
-func flush(t *testing.T, server, pod *v1.Pod) *cluster {
+// flush calls FlushPod(pod) in a cluster whose API server has serverPod, and returns the cluster.
+func flush(t *testing.T, serverPod, pod *v1.Pod) *cluster {
 	t.Helper()
-	c := newCluster(server)
+	c := newCluster(serverPod)
 	require.NoError(t, c.reporter(t).FlushPod(t.Context(), pod))
 	return c
 }
 
 // podsAndFinalStatuses returns n running pods, and copies with their final statuses.
-func podsAndFinalStatuses(n int) (servers []runtime.Object, pods []*v1.Pod) {
+func podsAndFinalStatuses(n int) (live []runtime.Object, final []*v1.Pod) {
 	for i := range n {
-		server := running(fmt.Sprintf("web-%03d", i))
-		servers, pods = append(servers, server), append(pods, ended(server))
+		pod := running(fmt.Sprintf("web-%03d", i))
+		live, final = append(live, pod), append(final, ended(pod))
 	}
-	return servers, pods
+	return live, final
 }
 
 // hang waits until the request is cancelled.

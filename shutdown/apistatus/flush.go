@@ -39,7 +39,7 @@ func (r *Reporter) FlushPod(ctx context.Context, pod *v1.Pod) error {
 			return err
 		}
 	}
-	if pod.DeletionTimestamp == nil || target.static || mayRun(pod) {
+	if pod.DeletionTimestamp == nil || target.isMirror || mayRun(pod) {
 		return nil // nothing to delete, or not yet
 	}
 	return r.remove(ctx, target)

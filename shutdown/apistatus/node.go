@@ -58,7 +58,8 @@ func (r *Reporter) publishOnce(ctx context.Context, state shutdown.NodeState) er
 	}
 	patch, err := nodePatch(node, changed)
 	if err == nil {
-		err = r.api.patchStatus(ctx, "", name, patch)
+		const noNamespace = "" // a node has none
+		err = r.api.patchStatus(ctx, noNamespace, name, patch)
 	}
 	if err != nil {
 		return fmt.Errorf("failed to patch the status of node %q: %w", name, err)
@@ -102,8 +103,7 @@ func twoWayPatch[T any](before, after T) ([]byte, error) {
 // changeConditions sets the conditions in status and reports whether any has changed. A condition that keeps its Status
 // keeps its LastTransitionTime too. After a shutdown changeConditions leaves those alone that no shutdown has set. It
 // never touches the DrainInProgress of another program.
-func changeConditions(status *v1.NodeStatus, state shutdown.NodeState, conditions []v1.NodeCondition) bool {
-	changed := false
+func changeConditions(status *v1.NodeStatus, state shutdown.NodeState, conditions []v1.NodeCondition) (hasChanged bool) {
 	for _, condition := range conditions {
 		old := nodeCondition(status, condition.Type)
 		hasNothingToReset := !state.ShuttingDown && !isShutdownCondition(old)
@@ -111,7 +111,7 @@ func changeConditions(status *v1.NodeStatus, state shutdown.NodeState, condition
 		if hasNothingToReset || isUpToDate || isForeignDrain(old) {
 			continue
 		}
-		changed = true
+		hasChanged = true
 		if old == nil {
 			status.Conditions = append(status.Conditions, condition)
 			continue
@@ -121,11 +121,11 @@ func changeConditions(status *v1.NodeStatus, state shutdown.NodeState, condition
 		}
 		*old = condition
 	}
-	return changed
+	return hasChanged
 }
 
 // isShutdownCondition reports whether the node's condition says that a shutdown is in progress, so that it must be reset
-// after the shutdown. nil means that the node has no such condition. It depends on the type what says so:
+// after the shutdown. old is nil if the node has no such condition. What says so differs by the type:
 //
 //   - Ready: exactly the condition that this package sets in a shutdown. The agent or the node controller sets any other.
 //   - DrainInProgress: True.

@@ -110,8 +110,8 @@ func TestPublishNodeChangesOnlyItsOwnConditions(t *testing.T) {
 				return
 			}
 			require.Equal(t, []string{"get", "patch status"}, c.verbs())
-			require.NotContains(t, c.all("patch status")[0].Body, "addresses", "only the conditions are written")
-			require.Contains(t, c.all("patch status")[0].Body, `"resourceVersion":"7"`, "the version that was read is a precondition")
+			require.NotContains(t, c.callsOf("patch status")[0].Body, "addresses", "only the conditions are written")
+			require.Contains(t, c.callsOf("patch status")[0].Body, `"resourceVersion":"7"`, "the version that was read is a precondition")
 		})
 	}
 }
@@ -128,8 +128,8 @@ func gate(t testing.TB, on bool) featuregate.FeatureGate {
 // With the feature DaemonSetGracefulNodeShutdown, DrainInProgress is written together with
 // GracefulNodeShutdownInProgress, unless another program drains the node.
 func TestDrainInProgressIsPublishedWithItsFeature(t *testing.T) {
-	kubectls := conditionText{draining, v1.ConditionTrue, "KubectlDrainStarted", "kubectl drain started processing this Node"}
-	admins := conditionText{draining, v1.ConditionTrue, "AdminRequested", ""}
+	kubectlDrains := conditionText{draining, v1.ConditionTrue, "KubectlDrainStarted", "kubectl drain started processing this Node"}
+	adminDrains := conditionText{draining, v1.ConditionTrue, "AdminRequested", ""}
 	for name, test := range map[string]struct {
 		found []conditionText
 		state shutdown.NodeState
@@ -155,10 +155,10 @@ func TestDrainInProgressIsPublishedWithItsFeature(t *testing.T) {
 			[]conditionText{notReady, drains, rebooting},
 		},
 		"shutdown of a node that kubectl drains": {
-			[]conditionText{ready, kubectls},
+			[]conditionText{ready, kubectlDrains},
 			reboot,
-			[]conditionText{notReady, kubectls, rebooting},
-			[]conditionText{notReady, kubectls, rebooting},
+			[]conditionText{notReady, kubectlDrains, rebooting},
+			[]conditionText{notReady, kubectlDrains, rebooting},
 		},
 		"reset": {
 			[]conditionText{notReady, rebooting, drains},
@@ -167,10 +167,10 @@ func TestDrainInProgressIsPublishedWithItsFeature(t *testing.T) {
 			[]conditionText{ready, noShutdown, noDrain},
 		},
 		"reset on a node that an admin drains": {
-			[]conditionText{notReady, rebooting, admins},
+			[]conditionText{notReady, rebooting, adminDrains},
 			shutdown.NodeState{},
-			[]conditionText{ready, noShutdown, admins},
-			[]conditionText{ready, noShutdown, admins},
+			[]conditionText{ready, noShutdown, adminDrains},
+			[]conditionText{ready, noShutdown, adminDrains},
 		},
 		"reset, only DrainInProgress is left": {
 			[]conditionText{ready, drains},

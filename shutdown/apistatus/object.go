@@ -28,7 +28,7 @@ type object struct {
 	namespace, name string
 	uid             types.UID
 	resourceVersion string // a precondition; "": none
-	static          bool   // the object is the mirror pod of a static pod
+	isMirror        bool   // the object is the mirror pod of a static pod
 }
 
 // String returns NAMESPACE/NAME.
@@ -43,11 +43,11 @@ func (r *Reporter) identify(ctx context.Context, pod *v1.Pod) (*object, error) {
 	if !staticpod.IsOrMirrors(pod) {
 		return &object{namespace: pod.Namespace, name: pod.Name, uid: pod.UID}, nil
 	}
-	server, err := r.read(ctx, pod)
-	if server == nil {
+	mirror, err := r.read(ctx, pod)
+	if mirror == nil { // gone, or not read
 		return nil, err
 	}
-	return &object{namespace: pod.Namespace, name: pod.Name, uid: server.UID, static: true}, nil
+	return &object{namespace: pod.Namespace, name: pod.Name, uid: mirror.UID, isMirror: true}, nil
 }
 
 // validatePod returns an error for a pod that no request can identify. A static pod needs no UID, because the status
@@ -68,29 +68,29 @@ func validatePod(pod *v1.Pod) error {
 // read returns the pod as the API server has it. If it is gone, or another pod has its name, read returns nil and no
 // error.
 func (r *Reporter) read(ctx context.Context, pod *v1.Pod) (*v1.Pod, error) {
-	server, err := r.api.getPod(ctx, pod.Namespace, pod.Name)
+	serverPod, err := r.api.getPod(ctx, pod.Namespace, pod.Name)
 	if isNotFound(err) {
 		return nil, nil
 	}
 	if err != nil {
 		return nil, fmt.Errorf("failed to read pod %s/%s: %w", pod.Namespace, pod.Name, err)
 	}
-	if !represents(server, pod) {
+	if !represents(serverPod, pod) {
 		return nil, nil
 	}
-	return server, nil
+	return serverPod, nil
 }
 
-// represents reports whether server, a pod from the API server, is the node's pod, and not another pod with the same
+// represents reports whether serverPod, a pod from the API server, is the node's pod, and not another pod with the same
 // name. A static pod is represented by its mirror pod. That has a UID of its own; it is recognized by an annotation with
 // the static pod's hash. If the static pod has no hash, any mirror pod of its name is taken for its own.
-func represents(server, pod *v1.Pod) bool {
-	if server.UID == pod.UID {
+func represents(serverPod, pod *v1.Pod) bool {
+	if serverPod.UID == pod.UID {
 		return true
 	}
 	hash, hasHash := pod.Annotations[staticpod.HashAnnotation]
-	mirroredHash := server.Annotations[v1.MirrorPodAnnotationKey]
-	return staticpod.Is(pod) && staticpod.IsMirror(server) && (!hasHash || hash == mirroredHash)
+	mirroredHash := serverPod.Annotations[v1.MirrorPodAnnotationKey]
+	return staticpod.Is(pod) && staticpod.IsMirror(serverPod) && (!hasHash || hash == mirroredHash)
 }
 
 // patch patches the status of a pod. A pod that no longer exists is no error; isGone is then true.
@@ -117,13 +117,13 @@ func (r *Reporter) isGone(ctx context.Context, target *object, err error) bool {
 	switch {
 	case isNotFound(err):
 		return true
-	case target.static:
+	case target.isMirror:
 		return false // there may be a new mirror pod, which the next attempt reads
 	case apierrors.IsInvalid(err):
 		return hasCause(err, "metadata.uid")
 	case apierrors.IsConflict(err):
-		server, err := r.api.getPod(ctx, target.namespace, target.name)
-		isReplaced := err == nil && server.UID != target.uid
+		serverPod, err := r.api.getPod(ctx, target.namespace, target.name)
+		isReplaced := err == nil && serverPod.UID != target.uid
 		return isNotFound(err) || isReplaced
 	default:
 		return false

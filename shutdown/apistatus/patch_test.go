@@ -98,7 +98,7 @@ func TestFinalStatusPatchBody(t *testing.T) {
 				was := pod.DeepCopy()
 				c := flush(t, running("web"), pod)
 				require.Equal(t, []string{"patch status"}, c.verbs(), "one request")
-				require.JSONEq(t, test.want, c.all("patch status")[0].Body)
+				require.JSONEq(t, test.want, c.callsOf("patch status")[0].Body)
 				require.Equal(t, was, pod, "the pod is not modified")
 			})
 		})
@@ -118,10 +118,10 @@ func TestReadinessPatchBodies(t *testing.T) {
 		require.Equal(t, []string{"patch status", "get", "patch status"}, c.verbs())
 		require.JSONEq(t, `{"metadata": {"uid": "uid-web"}, "status": {"conditions": [
 			{"type": "Ready", "observedGeneration": 2, "status": "False", "lastTransitionTime": "2000-01-01T00:00:00Z",
-				"reason": "TerminationByKubelet", "message": "Pod is being terminated by its node."}]}}`, c.all("patch status")[0].Body)
+				"reason": "TerminationByKubelet", "message": "Pod is being terminated by its node."}]}}`, c.callsOf("patch status")[0].Body)
 		require.JSONEq(t, `{"metadata": {"uid": "uid-web", "resourceVersion": "7"}, "status": {"conditions": [
 			{"type": "Ready", "observedGeneration": 2, "status": "True", "lastTransitionTime": "2000-01-01T00:00:01Z",
-				"reason": "", "message": ""}]}}`, c.all("patch status")[1].Body)
+				"reason": "", "message": ""}]}}`, c.callsOf("patch status")[1].Body)
 	})
 }
 

@@ -81,9 +81,9 @@ func TestErrorsWrapTheServersAnswer(t *testing.T) {
 	const isUnexpected = true // the answer is no Status object
 	fromProxy := apierrors.NewGenericServerResponse(http.StatusNotFound, http.MethodPatch, schema.GroupResource{}, "", "default backend", 0, isUnexpected)
 	for name, test := range map[string]struct {
-		err  error            // of the patch
-		is   func(error) bool // reports whether FlushPod's error wraps err
-		want []string         // the requests
+		err   error            // of the patch
+		wraps func(error) bool // reports whether FlushPod's error wraps err
+		want  []string         // the requests
 	}{
 		"a conflict":          {statusError(http.StatusConflict), apierrors.IsConflict, []string{"patch status", "get"}},
 		"forbidden":           {statusError(http.StatusForbidden), apierrors.IsForbidden, []string{"patch status"}},
@@ -100,7 +100,7 @@ func TestErrorsWrapTheServersAnswer(t *testing.T) {
 			c.fault = failFirst(1, "patch status", test.err)
 			err := c.reporter(t).FlushPod(t.Context(), deleted(ended(running("web"))))
 			require.ErrorContains(t, err, "failed to patch the status of pod default/web: ")
-			require.True(t, test.is(err), "%v", err)
+			require.True(t, test.wraps(err), "%v", err)
 			require.Equal(t, test.want, c.verbs(), "one attempt, no delete")
 			require.NoError(t, c.reporter(t).FlushPod(t.Context(), ended(running("web"))), "another attempt")
 		})
@@ -139,7 +139,7 @@ func TestFlushPodRemovesADeletedPod(t *testing.T) {
 		require.Equal(t, []string{"patch status", "delete"}, c.verbs())
 		require.Equal(t, metav1.DeleteOptions{
 			GracePeriodSeconds: ptr.To(int64(0)), Preconditions: metav1.NewUIDPreconditions("uid-web"),
-		}, c.all("delete")[0].Delete)
+		}, c.callsOf("delete")[0].Delete)
 		_, err := c.Clientset.CoreV1().Pods(server.Namespace).Get(t.Context(), server.Name, metav1.GetOptions{})
 		require.True(t, apierrors.IsNotFound(err))
 	})
@@ -230,9 +230,9 @@ func TestStaticPodStatusGoesToTheMirrorPod(t *testing.T) {
 				return
 			}
 			require.Equal(t, []string{"get", "patch status"}, c.verbs(), "a mirror pod is not deleted")
-			require.Contains(t, c.all("patch status")[0].Body, `"uid":"mirror"`)
+			require.Contains(t, c.callsOf("patch status")[0].Body, `"uid":"mirror"`)
 			require.Equal(t, v1.PodFailed, c.pod(t, "etcd").Status.Phase)
-			require.NotContains(t, c.all("patch status")[0].Body, "observedGeneration")
+			require.NotContains(t, c.callsOf("patch status")[0].Body, "observedGeneration")
 		})
 	}
 	t.Run("the argument is the mirror pod", func(t *testing.T) {

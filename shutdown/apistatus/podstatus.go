@@ -96,11 +96,11 @@ func finalCondition(status *v1.PodStatus, conditionType v1.PodConditionType) *v1
 	}
 }
 
-// newConditionPatch returns the patch of a condition. A zero LastTransitionTime becomes that of the old condition if
-// the status stays the same, and otherwise now. ObservedGeneration becomes generation if that is newer.
-func newConditionPatch(old *v1.PodStatus, condition *v1.PodCondition, generation int64, now metav1.Time) conditionPatch {
+// newConditionPatch returns the patch of a condition. A zero LastTransitionTime becomes that of the condition in oldStatus
+// if its status stays the same, and otherwise now. ObservedGeneration becomes generation if that is newer.
+func newConditionPatch(oldStatus *v1.PodStatus, condition *v1.PodCondition, generation int64, now metav1.Time) conditionPatch {
 	transitionTime := condition.LastTransitionTime
-	oldCondition := podcondition.Get(old, condition.Type)
+	oldCondition := podcondition.Get(oldStatus, condition.Type)
 	if transitionTime.IsZero() && oldCondition != nil && oldCondition.Status == condition.Status {
 		transitionTime = oldCondition.LastTransitionTime
 	}

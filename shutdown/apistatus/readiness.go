@@ -37,7 +37,8 @@ func (r *Reporter) MarkNotReady(ctx context.Context, pod *v1.Pod) error {
 	}
 	if pod != nil { // identify returns an error for nil
 		ready := podcondition.Get(&pod.Status, v1.PodReady)
-		if isTerminal(pod.Status.Phase) || ready != nil && ready.Status != v1.ConditionTrue {
+		isKnownNotReady := ready != nil && ready.Status != v1.ConditionTrue
+		if isKnownNotReady || isTerminal(pod.Status.Phase) {
 			return nil
 		}
 	}
@@ -62,19 +63,19 @@ func (r *Reporter) RestoreReadiness(ctx context.Context, pod *v1.Pod) error {
 	if err := validatePod(pod); err != nil {
 		return err
 	}
-	server, err := r.read(ctx, pod)
-	if server == nil {
+	serverPod, err := r.read(ctx, pod)
+	if serverPod == nil { // gone, or not read
 		return err
 	}
-	restored := restoredReady(server)
-	if restored == nil || isTerminal(server.Status.Phase) {
+	restored := restoredReady(serverPod)
+	if restored == nil || isTerminal(serverPod.Status.Phase) {
 		return nil
 	}
 	target := &object{
-		namespace: pod.Namespace, name: pod.Name, uid: server.UID, resourceVersion: server.ResourceVersion,
-		static: staticpod.IsMirror(server),
+		namespace: pod.Namespace, name: pod.Name, uid: serverPod.UID, resourceVersion: serverPod.ResourceVersion,
+		isMirror: staticpod.IsMirror(serverPod),
 	}
-	return r.patchReady(ctx, target, newConditionPatch(&server.Status, restored, podcondition.Generation(pod), metav1.Now()))
+	return r.patchReady(ctx, target, newConditionPatch(&serverPod.Status, restored, podcondition.Generation(pod), metav1.Now()))
 }
 
 // patchReady writes only the Ready condition. A pod that is gone is no error.

@@ -16,8 +16,8 @@ func markedNotReady() v1.PodCondition {
 	return c
 }
 
-// with returns a running pod after change has changed it.
-func with(change func(*v1.Pod)) *v1.Pod {
+// runningWith returns a running pod after change has changed it.
+func runningWith(change func(*v1.Pod)) *v1.Pod {
 	pod := running("web")
 	change(pod)
 	return pod
@@ -27,10 +27,10 @@ func with(change func(*v1.Pod)) *v1.Pod {
 // agent does not know is marked.
 func TestMarkNotReadySkipsPodsThatAreNotReady(t *testing.T) {
 	for name, pod := range map[string]*v1.Pod{
-		"not ready": with(func(pod *v1.Pod) { pod.Status.Conditions[readyIndex].Status = v1.ConditionFalse }),
-		"ended":     with(func(pod *v1.Pod) { pod.Status.Phase = v1.PodFailed }),
-		"completed": with(func(pod *v1.Pod) { pod.Status.Phase = v1.PodSucceeded }),
-		"marked":    with(func(pod *v1.Pod) { pod.Status.Conditions[readyIndex] = markedNotReady() }),
+		"not ready": runningWith(func(pod *v1.Pod) { pod.Status.Conditions[readyIndex].Status = v1.ConditionFalse }),
+		"ended":     runningWith(func(pod *v1.Pod) { pod.Status.Phase = v1.PodFailed }),
+		"completed": runningWith(func(pod *v1.Pod) { pod.Status.Phase = v1.PodSucceeded }),
+		"marked":    runningWith(func(pod *v1.Pod) { pod.Status.Conditions[readyIndex] = markedNotReady() }),
 	} {
 		t.Run(name, func(t *testing.T) {
 			c := newCluster(pod)
@@ -40,16 +40,16 @@ func TestMarkNotReadySkipsPodsThatAreNotReady(t *testing.T) {
 	}
 	t.Run("unknown readiness", func(t *testing.T) {
 		c := newCluster(running("web"))
-		require.NoError(t, c.reporter(t).MarkNotReady(t.Context(), with(func(pod *v1.Pod) { pod.Status.Conditions = nil })))
+		require.NoError(t, c.reporter(t).MarkNotReady(t.Context(), runningWith(func(pod *v1.Pod) { pod.Status.Conditions = nil })))
 		require.Equal(t, v1.ConditionFalse, c.pod(t, "web").Status.Conditions[readyIndex].Status)
 	})
 }
 
-// restore calls RestoreReadiness in a cluster whose API server has this pod. The node's own pod has the generation 1. It
+// restore calls RestoreReadiness in a cluster whose API server has serverPod. The node's own pod has the generation 1. It
 // returns the pod's Ready condition after the call, and the cluster.
-func restore(t *testing.T, server *v1.Pod) (v1.PodCondition, *cluster) {
+func restore(t *testing.T, serverPod *v1.Pod) (v1.PodCondition, *cluster) {
 	t.Helper()
-	c := newCluster(server)
+	c := newCluster(serverPod)
 	pod := running("web")
 	pod.Generation = 1
 	require.NoError(t, c.reporter(t).RestoreReadiness(t.Context(), pod))
@@ -61,18 +61,18 @@ func restore(t *testing.T, server *v1.Pod) (v1.PodCondition, *cluster) {
 func TestRestoreReadinessSkipsPodsThatAreNotMarked(t *testing.T) {
 	for name, pod := range map[string]*v1.Pod{
 		"ready": running("web"),
-		"another message": with(func(pod *v1.Pod) {
+		"another message": runningWith(func(pod *v1.Pod) {
 			pod.Status.Conditions[readyIndex] = condition(v1.PodReady, v1.ConditionFalse, v1.PodReasonTerminationByKubelet)
 		}),
-		"another reason": with(func(pod *v1.Pod) {
+		"another reason": runningWith(func(pod *v1.Pod) {
 			pod.Status.Conditions[readyIndex] = markedNotReady()
 			pod.Status.Conditions[readyIndex].Reason = "ContainersNotReady"
 		}),
-		"no Ready condition": with(func(pod *v1.Pod) { pod.Status.Conditions[readyIndex].Type = "Other" }),
-		"ended": with(func(pod *v1.Pod) {
+		"no Ready condition": runningWith(func(pod *v1.Pod) { pod.Status.Conditions[readyIndex].Type = "Other" }),
+		"ended": runningWith(func(pod *v1.Pod) {
 			pod.Status.Conditions[readyIndex], pod.Status.Phase = markedNotReady(), v1.PodFailed
 		}),
-		"another pod": with(func(pod *v1.Pod) {
+		"another pod": runningWith(func(pod *v1.Pod) {
 			pod.Status.Conditions[readyIndex], pod.UID = markedNotReady(), "another"
 		}),
 	} {
@@ -86,14 +86,14 @@ func TestRestoreReadinessSkipsPodsThatAreNotMarked(t *testing.T) {
 // A request of MarkNotReady or RestoreReadiness fails. The error wraps the API server's answer, by which the caller decides
 // whether it repeats the call.
 func TestReadinessErrorsWrapTheServersAnswer(t *testing.T) {
-	pod := with(func(pod *v1.Pod) { pod.Status.Conditions[readyIndex] = markedNotReady() })
+	pod := runningWith(func(pod *v1.Pod) { pod.Status.Conditions[readyIndex] = markedNotReady() })
 	for _, verb := range []string{"get", "patch status"} {
 		c := newCluster(pod)
 		c.fault = failFirst(1, verb, statusError(http.StatusForbidden))
 		require.True(t, apierrors.IsForbidden(c.reporter(t).RestoreReadiness(t.Context(), pod)))
 	}
 	c := newCluster(pod)
-	c.fault = failFirst(1, "", statusError(http.StatusForbidden))
+	c.fault = failFirst(1, anyVerb, statusError(http.StatusForbidden))
 	require.True(t, apierrors.IsForbidden(c.reporter(t).MarkNotReady(t.Context(), running("web"))))
 }
 

@@ -46,10 +46,13 @@ func serve(t testing.TB, objects ...metav1.Object) (*realServer, *apistatus.Repo
 			t.Fatalf("serve does not support %T", object)
 		}
 	}
-	return server, server.reporter(0)
+	return server, server.reporter(defaultTimeout)
 }
 
-// reporter returns a reporter with a RequestTimeout; 0 means the default.
+// defaultTimeout is the RequestTimeout that stands for the default.
+const defaultTimeout = 0
+
+// reporter returns a reporter with a RequestTimeout.
 func (s *realServer) reporter(timeout time.Duration) *apistatus.Reporter {
 	s.t.Helper()
 	client, err := apistatus.NewClient(&rest.Config{Host: s.URL()})
@@ -62,11 +65,11 @@ func (s *realServer) reporter(timeout time.Duration) *apistatus.Reporter {
 func serveWithPods(t testing.TB, n int) (server *realServer, r *apistatus.Reporter, pods []*v1.Pod) {
 	t.Helper()
 	server, r = serve(t)
-	servers, _ := podsAndFinalStatuses(n)
+	live, _ := podsAndFinalStatuses(n)
 	pods = make([]*v1.Pod, n)
 	var wg sync.WaitGroup
 	free := make(chan struct{}, 10)
-	for i, object := range servers {
+	for i, object := range live {
 		free <- struct{}{}
 		wg.Go(func() {
 			defer func() { <-free }()
@@ -150,8 +153,8 @@ func (s *realServer) node() *v1.Node {
 	return node
 }
 
-// terminated counts the pods that have their final status.
-func (s *realServer) terminated() int {
+// finalStatusCount counts the pods that have their final status.
+func (s *realServer) finalStatusCount() int {
 	n := 0
 	for _, pod := range s.pods() {
 		if pod.Status.Phase == v1.PodFailed && pod.Status.Reason == "Terminated" {

@@ -23,7 +23,7 @@ type requests struct {
 // restClient returns the client's RESTClient, or nil if it has none, like the fake clientset.
 func (r requests) restClient() rest.Interface {
 	client := r.client.CoreV1().RESTClient()
-	if typed, ok := client.(*rest.RESTClient); ok && typed == nil {
+	if typed, ok := client.(*rest.RESTClient); ok && typed == nil { // the fake clientset returns a nil pointer of this type
 		return nil
 	}
 	return client
@@ -57,16 +57,16 @@ func (r requests) getNode(ctx context.Context, name string) (*v1.Node, error) {
 
 // patchStatus patches the status of a pod, or of a node if namespace is "".
 func (r requests) patchStatus(ctx context.Context, namespace, name string, patch []byte) error {
-	resource := "pods"
-	if namespace == "" {
+	resource, isNode := "pods", namespace == ""
+	if isNode {
 		resource = "nodes"
 	}
 	return withTimeout(ctx, r.timeout, func(ctx context.Context) (err error) {
 		switch client := r.restClient(); {
 		case client != nil:
-			err = client.Patch(types.StrategicMergePatchType).NamespaceIfScoped(namespace, namespace != "").Resource(resource).Name(name).
+			err = client.Patch(types.StrategicMergePatchType).NamespaceIfScoped(namespace, !isNode).Resource(resource).Name(name).
 				SubResource("status").Body(patch).MaxRetries(0).Do(ctx).Error()
-		case namespace == "":
+		case isNode:
 			_, err = r.client.CoreV1().Nodes().Patch(ctx, name, types.StrategicMergePatchType, patch, metav1.PatchOptions{}, "status")
 		default:
 			_, err = r.client.CoreV1().Pods(namespace).Patch(ctx, name, types.StrategicMergePatchType, patch, metav1.PatchOptions{}, "status")

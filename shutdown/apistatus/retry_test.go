@@ -34,7 +34,7 @@ func TestPublishNodeRetriesAllErrorsButRefusals(t *testing.T) {
 					c := newCluster(nodeOf(ready))
 					c.fault = failFirst(3, verb, err)
 					require.NoError(t, c.reporter(t).PublishNode(t.Context(), reboot))
-					require.Len(t, c.all("get"), 4, "each attempt reads the node")
+					require.Len(t, c.callsOf("get"), 4, "each attempt reads the node")
 				})
 			})
 		}
@@ -59,7 +59,7 @@ func TestPublishNodePausesBetweenItsAttempts(t *testing.T) {
 		c := newCluster(nodeOf(ready))
 		c.fault = failFirst(8, "get", errRefused)
 		require.NoError(t, c.reporter(t).PublishNode(t.Context(), reboot))
-		calls, pause := c.all("get"), 20*time.Millisecond
+		calls, pause := c.callsOf("get"), 20*time.Millisecond
 		for i := range 8 {
 			took := calls[i+1].At.Sub(calls[i].At)
 			require.GreaterOrEqual(t, took, pause)
@@ -135,7 +135,7 @@ func TestPublishNodeEndsWithItsContext(t *testing.T) {
 		fault func(context.Context, call) error
 		want  string
 	}{
-		"refused": {failFirst(1e6, "", errRefused), `gave up: cancelled by the test: failed to read node "node-1": connect: connection refused`},
+		"refused": {failFirst(everyCall, anyVerb, errRefused), `gave up: cancelled by the test: failed to read node "node-1": connect: connection refused`},
 		"hangs":   {hang, `gave up: cancelled by the test: failed to read node "node-1": no answer within 2s: Get "http://server": context deadline exceeded`},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -158,7 +158,7 @@ func TestPublishNodeEndsWithItsContext(t *testing.T) {
 		} {
 			synctest.Test(t, func(t *testing.T) {
 				c := newCluster(nodeOf(ready))
-				c.fault = failFirst(1e6, "patch status", errRefused)
+				c.fault = failFirst(everyCall, "patch status", errRefused)
 				ctx, cancel := withTimeout(t, left)
 				defer cancel()
 				start := time.Now()
