@@ -64,9 +64,9 @@ type scheduledEvent struct {
 
 // read implements polledValue.read. It returns the notice of the earliest event. An event that had begun when it was
 // first read is skipped. Any other event counts as long as the service lists it. Once the event has begun, its deadline
-// is unknown. Azure always answers at once, so read need not know whether the answer must be fresh.
+// is unknown. Azure always answers at once, so read does not need the parameter atOnce.
 func (z *azure) read(ctx context.Context, _ bool) (notice, error) {
-	events, ahead, err := z.events(ctx)
+	events, clockAhead, err := z.events(ctx)
 	if err != nil {
 		return notice{}, err
 	}
@@ -74,10 +74,10 @@ func (z *azure) read(ctx context.Context, _ bool) (notice, error) {
 	known := map[string]notice{}
 	for _, e := range events {
 		lastKnown, wasKnown := z.known[e.EventID]
-		n := e.notice(ahead)
+		n := e.notice(clockAhead)
 		isStarted := e.EventStatus != "Scheduled"
 		if isStarted {
-			n = lastKnown // a started event has no NotBefore any more
+			n = lastKnown // a started event has no NotBefore any more, but its kind and key still count
 		}
 		if isStarted || n.hasPassed() {
 			if !wasKnown {
@@ -131,7 +131,7 @@ func (z *azure) send(ctx context.Context, r request) (answer, error) {
 // acknowledge tells Azure to start the current events of this machine now. It does not acknowledge an event that is too
 // far away to be announced. It does not acknowledge an event of several machines either: the others may not be ready.
 func (z *azure) acknowledge(ctx context.Context) error {
-	events, ahead, err := z.events(ctx)
+	events, clockAhead, err := z.events(ctx)
 	if err != nil {
 		return err
 	}
@@ -143,7 +143,7 @@ func (z *azure) acknowledge(ctx context.Context) error {
 	for _, e := range events {
 		switch {
 		case e.EventStatus != "Scheduled": // the event has started already
-		case e.notice(ahead).isTooEarly(): // the event was not announced, so nothing was drained for it
+		case e.notice(clockAhead).isTooEarly(): // the event was not announced, so nothing was drained for it
 		case len(e.Resources) > 1:
 			errs = append(errs, fmt.Errorf("event %s of %d machines was not acknowledged", e.EventID, len(e.Resources)))
 		default:
@@ -169,7 +169,7 @@ func parseScheduledEvents(body []byte, name string) ([]scheduledEvent, error) {
 	if err := json.Unmarshal(body, &document); err != nil {
 		return nil, fmt.Errorf("read the scheduled events: %w", err)
 	}
-	if document.DocumentIncarnation == nil {
+	if document.DocumentIncarnation == nil { // the answer is JSON, but not from Azure
 		return nil, errors.New("the scheduled events have no DocumentIncarnation")
 	}
 	return slices.DeleteFunc(document.Events, func(e scheduledEvent) bool {
@@ -190,12 +190,12 @@ func (e scheduledEvent) kind() source.Kind {
 	}
 }
 
-// notice returns the event's notice. Without a valid NotBefore the notice has no deadline. ahead is how far this
+// notice returns the event's notice. Without a valid NotBefore the notice has no deadline. clockAhead is how far this
 // machine's clock is ahead of the service's.
-func (e scheduledEvent) notice(ahead time.Duration) notice {
+func (e scheduledEvent) notice(clockAhead time.Duration) notice {
 	event := source.Event{Kind: e.kind()}
 	if notBefore, err := http.ParseTime(e.NotBefore); err == nil {
-		event.Deadline = notBefore.Add(ahead)
+		event.Deadline = notBefore.Add(clockAhead)
 	}
 	return notice{key: e.EventID + " " + e.NotBefore, event: event}
 }

@@ -103,8 +103,8 @@ func (z *azure) startAcknowledged(w http.ResponseWriter, r *http.Request) {
 	z.incarnation++
 }
 
-// set replaces the events of Azure's document.
-func (z *azure) set(events ...azureEvent) {
+// setEvents replaces the events of Azure's document.
+func (z *azure) setEvents(events ...azureEvent) {
 	z.mu.Lock()
 	defer z.mu.Unlock()
 	z.events = events
@@ -131,14 +131,14 @@ func TestEachAzureEventIsAnnounced(t *testing.T) {
 			require.LessOrEqual(t, w.takeRequests(), 62, "1 for the name, 1 for the events at the start, 60 for them every second")
 			when := at(30 * time.Second)
 			scheduled := event("A", name, when)
-			service.set(scheduled)
+			service.setEvents(scheduled)
 			advance(time.Second)
 			require.Equal(t, []source.Event{{Kind: kind, Deadline: when, Origin: notice.OriginAzure}}, w.takeAnnounced())
 			scheduled.EventStatus, scheduled.NotBefore = "Started", ""
-			service.set(scheduled)
+			service.setEvents(scheduled)
 			advance(time.Minute)
 			require.Empty(t, w.takeAnnounced(), "the event has started, and counts with its earlier time")
-			service.set()
+			service.setEvents()
 			advance(time.Second)
 			require.Equal(t, cancelled(notice.OriginAzure), w.takeAnnounced())
 			require.Empty(t, w.takeErrors())
@@ -157,10 +157,10 @@ func TestOtherAzureEventsAreIgnored(t *testing.T) {
 		otherMachines.Resources, noMachine.Resources = []string{"node-2", "node-11"}, nil
 		started.EventStatus, started.NotBefore = "Started", ""
 		withoutID, noShutdown, unknownType := event("", "Reboot", when), event("D", "Freeze", when), event("E", "New", when)
-		service.set(otherMachines, noMachine, withoutID, noShutdown, unknownType, started)
+		service.setEvents(otherMachines, noMachine, withoutID, noShutdown, unknownType, started)
 		w.watch()
 		advance(2 * time.Minute)
-		service.set()
+		service.setEvents()
 		advance(time.Minute)
 		require.Empty(t, w.takeAnnounced())
 		require.Empty(t, w.takeErrors())
@@ -173,16 +173,16 @@ func TestTheFirstAzureEventCounts(t *testing.T) {
 	service := &azure{}
 	inBubble(t, notice.Azure(), service, func(t *testing.T, w *world) {
 		later, sooner := at(10*time.Minute), at(5*time.Minute)
-		service.set(event("A", "Reboot", later))
+		service.setEvents(event("A", "Reboot", later))
 		w.watch()
 		require.Equal(t, []source.Event{{Kind: source.KindReboot, Deadline: later, Origin: notice.OriginAzure}}, w.takeAnnounced())
-		service.set(event("A", "Reboot", later), event("B", "Terminate", sooner))
+		service.setEvents(event("A", "Reboot", later), event("B", "Terminate", sooner))
 		advance(time.Second)
 		require.Equal(t, []source.Event{{Kind: source.KindPoweroff, Deadline: sooner, Origin: notice.OriginAzure}}, w.takeAnnounced())
-		service.set(event("A", "Reboot", later))
+		service.setEvents(event("A", "Reboot", later))
 		advance(time.Second)
 		require.Equal(t, []source.Event{{Kind: source.KindReboot, Deadline: later, Origin: notice.OriginAzure}}, w.takeAnnounced())
-		service.set()
+		service.setEvents()
 		advance(time.Second)
 		require.Equal(t, cancelled(notice.OriginAzure), w.takeAnnounced())
 	})
@@ -193,7 +193,7 @@ func TestAzureEventsAreAnnounced15MinutesAhead(t *testing.T) {
 	service := &azure{}
 	inBubble(t, notice.Azure(), service, func(t *testing.T, w *world) {
 		when := at(time.Hour)
-		service.set(event("A", "Redeploy", when))
+		service.setEvents(event("A", "Redeploy", when))
 		w.watch()
 		advance(45*time.Minute - 2*time.Second) // 15 min and 2 s before its time
 		require.Empty(t, w.takeAnnounced())
@@ -201,7 +201,7 @@ func TestAzureEventsAreAnnounced15MinutesAhead(t *testing.T) {
 		require.Equal(t, []source.Event{{Kind: source.KindReboot, Deadline: when, Origin: notice.OriginAzure}}, w.takeAnnounced())
 		odd := event("B", "Preempt", when)
 		odd.NotBefore = "soon"
-		service.set(event("A", "Redeploy", when), odd)
+		service.setEvents(event("A", "Redeploy", when), odd)
 		advance(time.Second)
 		require.Equal(t, []source.Event{{Kind: source.KindPoweroff, Origin: notice.OriginAzure}}, w.takeAnnounced())
 	})
@@ -213,15 +213,15 @@ func TestPassedAzureEventsAreIgnored(t *testing.T) {
 	service := &azure{}
 	inBubble(t, notice.Azure(), service, func(t *testing.T, w *world) {
 		passed, when := event("A", "Reboot", at(-time.Minute)), at(5*time.Minute)
-		service.set(passed)
+		service.setEvents(passed)
 		w.watch()
 		require.Empty(t, w.takeAnnounced())
-		service.set(passed, event("B", "Redeploy", when))
+		service.setEvents(passed, event("B", "Redeploy", when))
 		advance(time.Second)
 		require.Equal(t, []source.Event{{Kind: source.KindReboot, Deadline: when, Origin: notice.OriginAzure}}, w.takeAnnounced())
 		advance(10 * time.Minute)
 		require.Empty(t, w.takeAnnounced())
-		service.set(passed)
+		service.setEvents(passed)
 		advance(time.Second)
 		require.Equal(t, cancelled(notice.OriginAzure), w.takeAnnounced())
 		require.Empty(t, w.takeErrors())
@@ -234,7 +234,7 @@ func TestAnAzureEventThatStartsEarlyIsAnnounced(t *testing.T) {
 	for name, begin := range map[string]func(w *world, service *azure, e azureEvent){
 		"acknowledged": func(_ *world, service *azure, e azureEvent) {
 			e.EventStatus, e.NotBefore = "Started", ""
-			service.set(e)
+			service.setEvents(e)
 			advance(time.Second)
 		},
 		"its time has come": func(w *world, _ *azure, _ azureEvent) {
@@ -249,7 +249,7 @@ func TestAnAzureEventThatStartsEarlyIsAnnounced(t *testing.T) {
 			service := &azure{}
 			inBubble(t, notice.Azure(), service, func(t *testing.T, w *world) {
 				far := event("A", "Redeploy", at(24*time.Hour))
-				service.set(far)
+				service.setEvents(far)
 				w.watch()
 				advance(time.Minute)
 				require.Empty(t, w.takeAnnounced())
@@ -257,7 +257,7 @@ func TestAnAzureEventThatStartsEarlyIsAnnounced(t *testing.T) {
 				require.Equal(t, []source.Event{{Kind: source.KindReboot, Origin: notice.OriginAzure}}, w.takeAnnounced())
 				advance(time.Minute)
 				require.Empty(t, w.takeAnnounced(), "it is announced once")
-				service.set()
+				service.setEvents()
 				advance(time.Second)
 				require.Equal(t, cancelled(notice.OriginAzure), w.takeAnnounced())
 				require.Empty(t, w.takeErrors())
@@ -271,7 +271,7 @@ func TestAnAzureEventThatStartsEarlyIsAnnounced(t *testing.T) {
 func TestTheFirstAzureRequestMayTakeTwoMinutes(t *testing.T) {
 	service := &azure{nextTakes: 2 * time.Minute}
 	inBubble(t, notice.Azure(), service, func(t *testing.T, w *world) {
-		service.set(event("A", "Terminate", at(10*time.Minute)))
+		service.setEvents(event("A", "Terminate", at(10*time.Minute)))
 		w.watch()
 		advance(119 * time.Second)
 		require.Empty(t, w.takeAnnounced())
@@ -291,7 +291,7 @@ func TestTheFirstAzureRequestMayTakeTwoMinutes(t *testing.T) {
 func TestAnAzureMachineWithoutANameIsAFailure(t *testing.T) {
 	service := &azure{}
 	inBubble(t, notice.Azure(), service, func(t *testing.T, w *world) {
-		service.set(event("A", "Preempt", at(time.Minute)))
+		service.setEvents(event("A", "Preempt", at(time.Minute)))
 		w.failService(func(http.ResponseWriter, *http.Request) {})
 		w.watch()
 		require.Equal(t, []string{notice.OriginAzure + ": this machine has no name"}, w.takeErrors())
@@ -307,7 +307,7 @@ func TestAcknowledgeStartsTheAnnouncedEvent(t *testing.T) {
 	inBubble(t, notice.Azure(), service, func(t *testing.T, w *world) {
 		require.NoError(t, notice.Acknowledge(t.Context(), w.provider), "nothing is announced")
 		require.Empty(t, service.acknowledged())
-		service.set(event("A", "Terminate", at(5*time.Minute)), event("B", "Redeploy", at(24*time.Hour)), event("C", "Freeze", at(time.Minute)))
+		service.setEvents(event("A", "Terminate", at(5*time.Minute)), event("B", "Redeploy", at(24*time.Hour)), event("C", "Freeze", at(time.Minute)))
 		w.watch()
 		require.Len(t, w.takeAnnounced(), 1)
 		require.NoError(t, notice.Acknowledge(t.Context(), w.provider))
@@ -326,7 +326,7 @@ func TestAcknowledgeLeavesOutAnEventOfTwoMachines(t *testing.T) {
 	inBubble(t, notice.Azure(), service, func(t *testing.T, w *world) {
 		shared := event("A", "Reboot", at(time.Minute))
 		shared.Resources = []string{"node-1", "node-2"}
-		service.set(event("B", "Preempt", at(time.Minute)), shared)
+		service.setEvents(event("B", "Preempt", at(time.Minute)), shared)
 		require.ErrorContains(t, notice.Acknowledge(t.Context(), w.provider), "event A of 2 machines")
 		require.Equal(t, []string{"B"}, service.acknowledged())
 	})
@@ -343,7 +343,7 @@ func TestARefusedAcknowledgementIsAnError(t *testing.T) {
 			}
 			service.ServeHTTP(rw, r)
 		})
-		service.set(event("A", "Preempt", at(time.Minute)))
+		service.setEvents(event("A", "Preempt", at(time.Minute)))
 		require.ErrorContains(t, notice.Acknowledge(t.Context(), w.provider), "503")
 	})
 }

@@ -41,8 +41,7 @@ type ec2 struct {
 
 // read implements polledValue.read. If the service does not know the token, read gets a new one and asks again: the
 // instance may have hibernated, or the service restarted. After any other failure the next read uses a new
-// token, in case the old one was the reason. EC2 always answers at once, so read need not know whether the answer must
-// be fresh.
+// token, in case the old one was the reason. EC2 always answers at once, so read does not need the parameter atOnce.
 func (e *ec2) read(ctx context.Context, _ bool) (n notice, err error) {
 	defer func() {
 		if err != nil {
@@ -97,9 +96,9 @@ func (e *ec2) renew(ctx context.Context) error {
 	return nil
 }
 
-// parseInstanceAction parses the document spot/instance-action. ahead is how far this machine's clock is ahead of
+// parseInstanceAction parses the document spot/instance-action. clockAhead is how far this machine's clock is ahead of
 // the service's; it is added to the time of the interruption. An unknown action is a shutdown of an unknown kind.
-func parseInstanceAction(body []byte, ahead time.Duration) (notice, error) {
+func parseInstanceAction(body []byte, clockAhead time.Duration) (notice, error) {
 	var interruption struct {
 		Action string
 		Time   time.Time
@@ -110,7 +109,7 @@ func parseInstanceAction(body []byte, ahead time.Duration) (notice, error) {
 	if interruption.Action == "" || interruption.Time.IsZero() {
 		return notice{}, errors.New("spot/instance-action has no action or no time")
 	}
-	event := source.Event{Deadline: interruption.Time.Add(ahead)}
+	event := source.Event{Deadline: interruption.Time.Add(clockAhead)}
 	switch interruption.Action {
 	case "terminate", "stop", "hibernate":
 		event.Kind = source.KindPoweroff

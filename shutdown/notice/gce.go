@@ -49,10 +49,10 @@ type gce struct {
 
 // read implements polledValue.read. If a request has the ETag of the last answer, the service holds its answer back until
 // the value changes, or for waitForChange. It answers a request without an ETag at once: read sends such a request the
-// first time, and if the value must be fresh.
-func (g *gce) read(ctx context.Context, fresh bool) (notice, error) {
+// first time, and if atOnce is set.
+func (g *gce) read(ctx context.Context, atOnce bool) (notice, error) {
 	r := request{path: "/computeMetadata/v1/instance/" + g.name, header: map[string]string{flavorHeader: flavor}}
-	if !fresh && g.etag != "" {
+	if !atOnce && g.etag != "" {
 		query := url.Values{"wait_for_change": {"true"}, "timeout_sec": {strconv.Itoa(int(waitForChange.Seconds()))}, "last_etag": {g.etag}}
 		r.path += "?" + query.Encode()
 		r.timeout = waitForChange + answerTimeout

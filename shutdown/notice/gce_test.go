@@ -51,11 +51,12 @@ func (g *gce) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			return
 		}
 		timeout := time.After(seconds)
-		for waits := true; waits && query.Get("last_etag") == etag(value); value, changed = g.value(name) {
+		for hasTimedOut := false; !hasTimedOut && query.Get("last_etag") == etag(value); {
 			select {
-			case <-changed:
+			case <-changed: // this value or another one
+				value, changed = g.value(name)
 			case <-timeout:
-				waits = false
+				hasTimedOut = true
 			case <-r.Context().Done():
 				return
 			}

@@ -18,17 +18,17 @@ func FuzzParseInstanceAction(f *testing.F) {
 	} {
 		f.Add([]byte(body), int64(0))
 	}
-	f.Fuzz(func(t *testing.T, body []byte, ahead int64) {
-		n, err := parseInstanceAction(body, time.Duration(ahead))
+	f.Fuzz(func(t *testing.T, body []byte, clockAhead int64) {
+		n, err := parseInstanceAction(body, time.Duration(clockAhead))
 		if err != nil {
 			require.Zero(t, n)
 			return
 		}
 		require.NotEmpty(t, n.key)
 		require.False(t, n.event.Cancelled)
-		again, err := parseInstanceAction(body, 0)
+		withEqualClocks, err := parseInstanceAction(body, 0)
 		require.NoError(t, err)
-		require.Equal(t, n.key, again.key, "the key does not depend on the clock")
+		require.Equal(t, n.key, withEqualClocks.key, "the key does not depend on the clock")
 	})
 }
 
@@ -40,10 +40,11 @@ func FuzzParseGCE(f *testing.F) {
 	f.Fuzz(func(t *testing.T, value string) {
 		for _, parse := range []func(string, time.Time) (notice, error){parsePreempted, parseMaintenance} {
 			n, err := parse(value, time.Now())
-			require.Equal(t, n.key != "", n.event.Kind == source.KindPoweroff)
+			isNotice := n.key != ""
+			require.Equal(t, isNotice, n.event.Kind == source.KindPoweroff)
 			if err != nil {
 				require.Zero(t, n)
-				require.Less(t, len(err.Error()), 400, "a page is not quoted")
+				require.Less(t, len(err.Error()), 400, "the error does not quote a whole page")
 			}
 		}
 	})

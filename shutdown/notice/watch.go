@@ -30,9 +30,9 @@ func (n notice) hasPassed() bool {
 type polledValue struct {
 	origin   string
 	interval time.Duration // from an answer to the next request
-	// read reads the value once. fresh says that the last attempt to read or to announce failed: the service must then
-	// answer at once, and not hold back the answer until the value changes.
-	read func(ctx context.Context, fresh bool) (notice, error)
+	// read reads the value once. With atOnce, which follows a failure to read or to announce, the service must answer at
+	// once, and not hold back the answer until the value changes.
+	read func(ctx context.Context, atOnce bool) (notice, error)
 
 	announcedKey string // the key of the notice that is announced and not withdrawn; "": none
 	lastErr      error  // why the last attempt to read or to announce failed; nil: it succeeded
@@ -77,6 +77,7 @@ func Watch(ctx context.Context, p Provider, announce func(source.Event) error) e
 			slog.WarnContext(ctx, "Failed to watch for termination notices, will retry", "err", err)
 		}
 	}
+	// One goroutine polls each value. This one handles the readings, so that announce is not called concurrently.
 	var polls sync.WaitGroup
 	defer polls.Wait()
 	ctx, cancel := context.WithCancel(ctx)
@@ -102,19 +103,19 @@ func Watch(ctx context.Context, p Provider, announce func(source.Event) error) e
 		case <-ctx.Done():
 		}
 	}
-	var errs []error
+	var lasting []error
 	for _, v := range values {
-		errs = append(errs, v.lastErr)
+		lasting = append(lasting, v.lastErr)
 	}
-	return errors.Join(errs...)
+	return errors.Join(lasting...)
 }
 
 // poll reads the value until ctx ends, and passes each reading to Watch. After a failure to read or to announce, it pauses
-// longer: 1 s at first, doubled up to maxBackOff. The next reading must then be fresh.
+// longer: 1 s at first, doubled up to maxBackOff. Then the service must answer at once, without waiting for a change.
 func (v *polledValue) poll(ctx context.Context, readings chan<- reading) {
 	for failures := 0; ; {
-		fresh := failures > 0
-		n, err := v.read(ctx, fresh)
+		atOnce := failures > 0
+		n, err := v.read(ctx, atOnce)
 		if ctx.Err() != nil {
 			return
 		}

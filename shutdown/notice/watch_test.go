@@ -53,8 +53,8 @@ func clouds() map[string]func() cloud {
 			service := &azure{}
 			return cloud{
 				provider: notice.Azure(), service: service, values: 1,
-				announceAt: func(when time.Time) { service.set(event("A", "Reboot", when)) },
-				withdraw:   func() { service.set() },
+				announceAt: func(when time.Time) { service.setEvents(event("A", "Reboot", when)) },
+				withdraw:   func() { service.setEvents() },
 			}
 		},
 	}

@@ -100,13 +100,13 @@ func inBubble(t *testing.T, provider notice.Provider, service http.Handler, test
 			defer w.mu.Unlock()
 			w.failures = append(w.failures, err.Error())
 		}
-		var open atomic.Int32
+		var openConnections atomic.Int32
 		server := &http.Server{Handler: w, ReadHeaderTimeout: time.Minute, ConnState: func(_ net.Conn, state http.ConnState) {
 			switch state {
 			case http.StateNew:
-				open.Add(1)
+				openConnections.Add(1)
 			case http.StateClosed, http.StateHijacked:
-				open.Add(-1)
+				openConnections.Add(-1)
 			default:
 			}
 		}}
@@ -117,7 +117,7 @@ func inBubble(t *testing.T, provider notice.Provider, service http.Handler, test
 				_ = w.end() // a test that cares about the error has called end itself
 			}
 			synctest.Wait()
-			require.Zero(t, open.Load(), "open connections")
+			require.Zero(t, openConnections.Load(), "open connections")
 			require.NoError(t, server.Close())
 			require.ErrorIs(t, <-served, http.ErrServerClosed)
 			require.Subset(t, []string{"169.254.169.254:80"}, slices.Collect(maps.Keys(w.listener.dialed)), "no other connection is made")
