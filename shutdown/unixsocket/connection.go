@@ -68,8 +68,8 @@ func (s *session) startServing(host *net.UnixConn) {
 // serve handles the lines of a host until the host sends no more or the session ends. Then it closes the connection,
 // unless the host waits for the reply to an announcement: that connection stays open for the reply. If a waiting host
 // closes its sending side, this does not cancel the shutdown. A line that is too long, or does not come in time, also ends
-// the connection, with an error as the last reply. A line without its end counts only if the host has ended what it sends:
-// otherwise it may be cut, such as "poweroff 9" of "poweroff 90".
+// the connection. A line without its end counts only if the host has ended what it sends: otherwise it may be cut, such as
+// "poweroff 9" of "poweroff 90".
 func (s *session) serve(host net.Conn) {
 	defer s.unannounced.remove(host)
 	// At the end of the session a deadline in the past interrupts a read in progress.
@@ -93,13 +93,19 @@ func (s *session) serve(host net.Conn) {
 			s.unannounced.remove(host)
 		}
 	}
-	if isWaiting {
-		return
+	if !isWaiting {
+		s.closeAfter(host, err)
 	}
+}
+
+// closeAfter closes a connection whose last read has ended with readErr. If the host's line was too long, or did not come
+// in time, the last reply says so.
+func (s *session) closeAfter(host net.Conn, readErr error) {
+	isInterrupted := s.ctx.Err() != nil // by the end of the session
 	switch {
-	case errors.Is(err, bufio.ErrBufferFull):
+	case errors.Is(readErr, bufio.ErrBufferFull):
 		_ = writeLine(host, fmt.Sprintf("error: a line is longer than %d bytes", maxLine)) // fails if the host has closed the connection
-	case errors.Is(err, os.ErrDeadlineExceeded) && s.ctx.Err() == nil: // not interrupted by the end of the session
+	case errors.Is(readErr, os.ErrDeadlineExceeded) && !isInterrupted:
 		_ = writeLine(host, fmt.Sprintf("error: no line within %v", s.source.idleTimeout)) // fails if the host has closed the connection
 	}
 	_ = host.Close() // fails if startServing has closed the connection

@@ -118,21 +118,25 @@ func removeStale(path string, now time.Time) error {
 		if err != nil || now.Sub(info.ModTime()) < staleAfter {
 			continue // it is gone, or another agent's listen is in progress
 		}
-		name := filepath.Join(filepath.Dir(path), entry.Name())
-		leftovers := []string{name}
-		switch info.Mode().Type() {
-		case fs.ModeSocket:
-		case fs.ModeDir:
-			leftovers = []string{filepath.Join(name, boundName), name} // the folder must be empty
-		default:
-			continue // it is not an agent's
-		}
-		for _, leftover := range leftovers {
+		for _, leftover := range leftovers(filepath.Join(filepath.Dir(path), entry.Name()), info.Mode().Type()) {
 			if err := os.Remove(leftover); err != nil && !errors.Is(err, fs.ErrNotExist) {
 				errs = append(errs, fmt.Errorf("remove a leftover of a previous agent: %w", err))
-				break // with the socket in it, its folder cannot be removed
+				break // the folder of a socket that was not removed cannot be removed either
 			}
 		}
 	}
 	return errors.Join(errs...)
+}
+
+// leftovers returns what must be removed, in order, to remove a socket or folder that listen has left at path. A file of
+// another type is not an agent's: nothing is removed.
+func leftovers(path string, fileType fs.FileMode) []string {
+	switch fileType {
+	case fs.ModeSocket:
+		return []string{path}
+	case fs.ModeDir:
+		return []string{filepath.Join(path, boundName), path} // the folder last: it must be empty
+	default:
+		return nil
+	}
 }

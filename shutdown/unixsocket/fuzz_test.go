@@ -50,7 +50,10 @@ func FuzzServe(f *testing.F) {
 	for _, text := range []string{"poweroff 30\ncancel\n", "poweroff", "\n\n\n", "reboot 5\nreboot 6\nreboot", "cancel\nshutdown 99999999999999999999\n", string(make([]byte, 1000)), "reboot\n" + string(make([]byte, 1000)), "halt\r\n\xff\xfe\n"} {
 		f.Add([]byte(text), byte(3))
 	}
-	f.Fuzz(func(t *testing.T, text []byte, piece byte) { serveAll(t, text, int(piece)+1) })
+	f.Fuzz(func(t *testing.T, text []byte, size byte) {
+		pieceSize := int(size) + 1 // at least 1
+		serveAll(t, text, pieceSize)
+	})
 }
 
 // lockedSession returns a session that has a lock and no socket.
@@ -64,9 +67,9 @@ func lockedSession(t *testing.T) *session {
 	return s
 }
 
-// serveAll sends a text, in pieces of piece bytes, to a session with a lock, and then ends the session. It requires that
-// no more events come than the text has lines, and that no connection is left.
-func serveAll(t *testing.T, text []byte, piece int) {
+// serveAll sends a text, in pieces of pieceSize bytes, to a session with a lock, and then ends the session. It requires
+// that no more events come than the text has lines, and that no connection is left.
+func serveAll(t *testing.T, text []byte, pieceSize int) {
 	t.Helper()
 	s := lockedSession(t)
 	received := make(chan int)
@@ -88,8 +91,8 @@ func serveAll(t *testing.T, text []byte, piece int) {
 	// After too long a line the session reads no more from a host that waits. A pipe, unlike a socket, has no buffer, so
 	// further writes would block without a deadline.
 	require.NoError(t, host.SetWriteDeadline(time.Now().Add(100*time.Millisecond)))
-	for part := range slices.Chunk(text, piece) {
-		if _, err := host.Write(part); err != nil {
+	for piece := range slices.Chunk(text, pieceSize) {
+		if _, err := host.Write(piece); err != nil {
 			break // the agent has closed the connection or reads no more
 		}
 	}
@@ -97,7 +100,8 @@ func serveAll(t *testing.T, text []byte, piece int) {
 	s.cancel()
 	s.goroutines.Wait()
 	close(s.events)
-	require.LessOrEqual(t, <-received, 1+bytes.Count(text, []byte("\n")))
+	lines := 1 + bytes.Count(text, []byte("\n"))
+	require.LessOrEqual(t, <-received, lines)
 	require.Empty(t, s.unannounced.list)
 	_ = host.Close() // the agent may have closed its end
 	_ = agent.Close()

@@ -64,11 +64,11 @@ func (h *hosts) announce(event source.Event, host net.Conn) (waits bool, reply s
 	return true, ""
 }
 
-// setReleased records that no lock is held any more, so that the host shuts down now and not at its deadline.
-// The caller holds the mutex.
+// setReleased records that no lock is held any more: a host that has announced a shutdown shuts down now, not at its
+// deadline. The caller holds the mutex.
 func (h *hosts) setReleased() {
 	a, now := h.announced, time.Now()
-	if a == nil {
+	if a == nil { // no shutdown was announced
 		return
 	}
 	if isLater := a.shutsDownAt.IsZero() || a.shutsDownAt.After(now); isLater {

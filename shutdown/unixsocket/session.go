@@ -38,9 +38,9 @@ type session struct {
 
 // newSession starts accepting connections. The session ends with Close, or when the socket is lost. It does not
 // end with ctx, which only bounds the connecting.
-func newSession(ctx context.Context, from *Source, e *endpoint) *session {
+func newSession(ctx context.Context, src *Source, e *endpoint) *session {
 	s := &session{
-		source: from, logger: klog.FromContext(ctx), events: make(chan source.Event),
+		source: src, logger: klog.FromContext(ctx), events: make(chan source.Event),
 		eventLock: make(chan struct{}, 1), done: make(chan struct{}),
 	}
 	s.ctx, s.cancel = context.WithCancel(context.WithoutCancel(ctx))
@@ -128,7 +128,7 @@ func (s *session) watchSocket(e *endpoint) error {
 			next, err := listen(s.ctx, e.path)
 			if err != nil {
 				s.logger.Error(err, "Lost the socket", "path", e.path)
-				return e.Close() // not close, because the socket's file is gone
+				return e.Close() // only the listener: the socket's file is gone
 			}
 			s.logger.Info("Recreated the socket, which was removed", "path", e.path)
 			s.start(func() { s.accept(next) })

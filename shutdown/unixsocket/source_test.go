@@ -248,8 +248,8 @@ func TestAWaitingHostOutlivesTheSession(t *testing.T) {
 	nextEvent(t, session)
 	require.NoError(t, session.Close())
 
-	again := connect(t, src)
-	pending, err := again.Pending(t.Context())
+	next := connect(t, src)
+	pending, err := next.Pending(t.Context())
 	require.NoError(t, err)
 	require.Equal(t, source.KindPoweroff, pending.Kind)
 	require.NoError(t, lock.Close())
