@@ -80,8 +80,8 @@ func TestStaticMirrorAndCriticalPodsAreNotEvictable(t *testing.T) {
 	}
 }
 
-// timed runs a test in a bubble, with a timed killer k around the killer inner, whose behaviour is how.
-func timed(t *testing.T, how shutdowntest.Behaviour, test func(t *testing.T, k *podkiller.TimedKiller, inner *shutdowntest.Killer, events *recorder)) {
+// withTimedKiller runs a test in a bubble, with a timed killer k around the killer inner, whose behaviour is how.
+func withTimedKiller(t *testing.T, how shutdowntest.Behaviour, test func(t *testing.T, k *podkiller.TimedKiller, inner *shutdowntest.Killer, events *recorder)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		inner, events := &shutdowntest.Killer{Default: how}, &recorder{}
@@ -95,7 +95,7 @@ func timed(t *testing.T, how shutdowntest.Behaviour, test func(t *testing.T, k *
 // passed on, and no event is recorded.
 func TestAKillWithinItsTimeoutReturnsItsResult(t *testing.T) {
 	failed := errors.New("no")
-	timed(t, shutdowntest.Behaviour{Takes: 3 * time.Second, Err: failed}, func(t *testing.T, k *podkiller.TimedKiller, _ *shutdowntest.Killer, events *recorder) {
+	withTimedKiller(t, shutdowntest.Behaviour{Takes: 3 * time.Second, Err: failed}, func(t *testing.T, k *podkiller.TimedKiller, _ *shutdowntest.Killer, events *recorder) {
 		began := time.Now()
 		result, err := k.KillPod(t.Context(), shutdowntest.Pod("web", 0, 60), podkiller.SoftEviction(shutdowntest.Pod("web", 0, 60), 20, "low"))
 		require.ErrorIs(t, err, failed)
@@ -131,7 +131,7 @@ func (h hangingRecorder) Event(runtime.Object, string, string, string) { <-h }
 func TestAKillThatExceedsItsTimeoutContinues(t *testing.T) {
 	for seconds, wantTimeout := range map[int64]time.Duration{0: 10 * time.Second, 1: 10 * time.Second, 20: 30 * time.Second, 21: 31 * time.Second} {
 		t.Run("grace="+strconv.FormatInt(seconds, 10)+"s", func(t *testing.T) {
-			timed(t, shutdowntest.Behaviour{Hangs: true}, func(t *testing.T, k *podkiller.TimedKiller, inner *shutdowntest.Killer, events *recorder) {
+			withTimedKiller(t, shutdowntest.Behaviour{Hangs: true}, func(t *testing.T, k *podkiller.TimedKiller, inner *shutdowntest.Killer, events *recorder) {
 				began := time.Now()
 				_, err := k.KillPod(t.Context(), shutdowntest.Pod("web", 0, 60), shutdown.KillRequest{GracePeriodSeconds: &seconds})
 				require.Equal(t, wantTimeout, time.Since(began))
@@ -167,7 +167,7 @@ func TestAPanicOfTheKillerIsAnError(t *testing.T) {
 // The context ends after 1 s, and the killer ignores its context and returns after an hour. KillPod returns after 1 s, with
 // the cause of the context and without an event. Wait waits for the killer.
 func TestKillPodReturnsWhenItsContextEnds(t *testing.T) {
-	timed(t, shutdowntest.Behaviour{Hangs: true, IgnoresContext: true}, func(t *testing.T, k *podkiller.TimedKiller, inner *shutdowntest.Killer, events *recorder) {
+	withTimedKiller(t, shutdowntest.Behaviour{Hangs: true, IgnoresContext: true}, func(t *testing.T, k *podkiller.TimedKiller, inner *shutdowntest.Killer, events *recorder) {
 		defer inner.Release()
 		began := time.Now()
 		time.AfterFunc(time.Hour, inner.Release)

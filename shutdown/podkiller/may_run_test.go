@@ -24,8 +24,8 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown/shutdowntest"
 )
 
-// mayRun is a pod whose kill fails at least once, so that the pod may still run, with its runtime and terminator.
-type mayRun struct {
+// failingPod is a pod whose kill fails at least once, so that the pod may still run, with its runtime and terminator.
+type failingPod struct {
 	*testing.T
 
 	rt         *lifecycletest.Runtime
@@ -41,30 +41,31 @@ type mayRun struct {
 // report must not say so.
 func TestAPodThatMayRunIsNotReportedAsEnded(t *testing.T) {
 	for name, test := range map[string]struct {
-		begin func(*mayRun) // starts the container in its situation
-		ends  bool          // the report must say at last that the pod has ended
+		begin func(*failingPod) // starts the container in its situation
+		ends  bool              // the report must say at last that the pod has ended
 	}{
-		"a start that panicked": {func(m *mayRun) {
+		"a start that panicked": {func(m *failingPod) {
 			m.rt.Start(m.pod, "web", "id", lifecycletest.Script{FailStops: -1})
 			_ = m.terminator.Start(m.ctx, m.pod, "web", func(context.Context) error { panic("boom") })
 		}, false},
-		"a stop that fails": {func(m *mayRun) { m.start(lifecycletest.Script{FailStops: 12}) }, true},
-		"a stop that hangs": {func(m *mayRun) { m.start(lifecycletest.Script{HangStops: -1}) }, false},
-		"a runtime that is unavailable": {func(m *mayRun) {
+		"a stop that fails": {func(m *failingPod) { m.start(lifecycletest.Script{FailStops: 12}) }, true},
+		"a stop that hangs": {func(m *failingPod) { m.start(lifecycletest.Script{HangStops: -1}) }, false},
+		"a runtime that is unavailable": {func(m *failingPod) {
 			m.start(lifecycletest.Script{IgnoreTerm: true})
-			m.rt.Away(0, 15*time.Second)
+			const fromNow = 0
+			m.rt.Away(fromNow, 15*time.Second)
 		}, true},
-		"a runtime that cannot list": {func(m *mayRun) {
+		"a runtime that cannot list": {func(m *failingPod) {
 			m.start(lifecycletest.Script{})
 			m.rt.SetLists(lifecycletest.Lists{Err: lifecycletest.ErrAway})
 		}, false},
-		"a start that ignores its context": {func(m *mayRun) {
+		"a start that ignores its context": {func(m *failingPod) {
 			go m.start(lifecycletest.Script{StartTakes: 16 * time.Second, StartIgnoresContext: true})
 		}, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				m := &mayRun{T: t, rt: lifecycletest.NewRuntime(), pod: shutdowntest.Pod("web", 0, 5)}
+				m := &failingPod{T: t, rt: lifecycletest.NewRuntime(), pod: shutdowntest.Pod("web", 0, 5)}
 				m.pod.Spec.Containers = []v1.Container{{Name: "web"}}
 				m.ctx = klog.NewContext(t.Context(), klog.Logger{})
 				m.drain(test.begin, test.ends)
@@ -74,14 +75,14 @@ func TestAPodThatMayRunIsNotReportedAsEnded(t *testing.T) {
 }
 
 // start starts the pod's container with the terminator, so that the terminator knows of the start when the pod is killed.
-func (m *mayRun) start(script lifecycletest.Script) {
+func (m *failingPod) start(script lifecycletest.Script) {
 	_ = m.terminator.Start(m.ctx, m.pod, "web", func(ctx context.Context) error { return m.rt.StartContainer(ctx, m.pod, "web", "id", script) })
 }
 
 // drain lets a manager drain the pod, after begin has started its container. Until the lock is released it
 // checks that neither the report nor the reporter is told of the pod's end before its container has exited. ends says
 // whether the pod must be reported as ended at last.
-func (m *mayRun) drain(begin func(*mayRun), ends bool) {
+func (m *failingPod) drain(begin func(*failingPod), ends bool) {
 	terminator, err := lifecycle.NewTerminator(lifecycle.TerminatorOptions{Runtime: m.rt, GiveUpAfter: time.Second})
 	require.NoError(m, err)
 	m.terminator = terminator
@@ -110,10 +111,10 @@ func (m *mayRun) drain(begin func(*mayRun), ends bool) {
 		<-time.After(100 * time.Millisecond)
 		synctest.Wait()
 		if report, ok := manager.LastReport(); ok && len(report.Pods) > 0 && !report.Pods[0].Ended.IsZero() {
-			m.requireExit(report.Pods[0].Ended)
+			m.requireExitBy(report.Pods[0].Ended)
 		}
 		for _, flushed := range reporter.Flushed() {
-			m.requireExit(flushed.At)
+			m.requireExitBy(flushed.At)
 		}
 	}
 	require.Positive(m, m.failures.Load(), "a kill failed")
@@ -126,10 +127,10 @@ func (m *mayRun) drain(begin func(*mayRun), ends bool) {
 	require.NoError(m, terminator.Close(m.ctx))
 }
 
-// requireExit requires that the container had exited by the time at.
-func (m *mayRun) requireExit(at time.Time) {
+// requireExitBy requires that the container had exited by the time at which the pod was reported as ended.
+func (m *failingPod) requireExitBy(reported time.Time) {
 	m.Helper()
 	exits := m.rt.Exits()
 	require.NotEmpty(m, exits, "the pod was reported as ended")
-	require.False(m, at.Before(exits[0].At))
+	require.False(m, reported.Before(exits[0].At))
 }

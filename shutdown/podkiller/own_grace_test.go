@@ -30,7 +30,7 @@ func TestARequestWithoutAGracePeriodUsesThatOfThePod(t *testing.T) {
 		require.EqualValues(t, 30, rt.Stops()[0].TimeoutSeconds)
 		require.NoError(t, terminator.Close(t.Context()))
 	})
-	timed(t, shutdowntest.Behaviour{Hangs: true}, func(t *testing.T, k *podkiller.TimedKiller, inner *shutdowntest.Killer, _ *recorder) {
+	withTimedKiller(t, shutdowntest.Behaviour{Hangs: true}, func(t *testing.T, k *podkiller.TimedKiller, inner *shutdowntest.Killer, _ *recorder) {
 		began := time.Now()
 		_, err := k.KillPod(t.Context(), shutdowntest.Pod("web", 0, 60), shutdown.KillRequest{})
 		require.Error(t, err)

@@ -58,21 +58,9 @@ func (k *killer) KillPod(ctx context.Context, pod *v1.Pod, req shutdown.KillRequ
 	if pod == nil {
 		return shutdown.KillResult{}, errNoPod
 	}
-	request := lifecycle.Request{GracePeriodSeconds: req.GracePeriodSeconds}
-	if k.opts.Containers != nil {
-		var running []lifecycle.Container
-		err := guard(ctx, "podkiller.Options.Containers", func() (err error) {
-			running, err = k.opts.Containers(ctx, pod)
-			return err
-		})
-		if err != nil {
-			return shutdown.KillResult{}, fmt.Errorf("failed to get the containers of pod %s/%s: %w", pod.Namespace, pod.Name, err)
-		}
-		// If a request has containers, the terminator uses its grace period as it is. So compute the grace period that the
-		// terminator computes for a request without containers.
-		seconds, _ := graceperiod.ForPod(pod, 0, req.GracePeriodSeconds)
-		request.GracePeriodSeconds = &seconds
-		request.Containers = append([]lifecycle.Container{}, running...) // not nil, which would have the runtime list them
+	request, err := k.request(ctx, pod, req)
+	if err != nil {
+		return shutdown.KillResult{}, fmt.Errorf("failed to get the containers of pod %s/%s: %w", pod.Namespace, pod.Name, err)
 	}
 	result, err := k.terminator.KillPod(ctx, pod, request)
 	killed := shutdown.KillResult{Outcome: string(result.Outcome())}
@@ -93,6 +81,23 @@ func (k *killer) KillPod(ctx context.Context, pod *v1.Pod, req shutdown.KillRequ
 		req.SetStatus(killed.Status)
 	}
 	return killed, err
+}
+
+// request returns the terminator's request for a kill, with the containers of [Options.Containers] if it is set.
+func (k *killer) request(ctx context.Context, pod *v1.Pod, req shutdown.KillRequest) (lifecycle.Request, error) {
+	if k.opts.Containers == nil {
+		return lifecycle.Request{GracePeriodSeconds: req.GracePeriodSeconds}, nil
+	}
+	var running []lifecycle.Container
+	err := guard(ctx, "podkiller.Options.Containers", func() (err error) {
+		running, err = k.opts.Containers(ctx, pod)
+		return err
+	})
+	// If a request has containers, the terminator uses its grace period as it is. So compute the grace period that the
+	// terminator computes for a request without containers.
+	seconds, _ := graceperiod.ForPod(pod, 0, req.GracePeriodSeconds)
+	notNil := append([]lifecycle.Container{}, running...) // nil would have the runtime list them
+	return lifecycle.Request{GracePeriodSeconds: &seconds, Containers: notNil}, err
 }
 
 // guard calls f, and returns its error. It logs a panic of f, and returns it as an error.

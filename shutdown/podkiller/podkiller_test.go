@@ -95,6 +95,7 @@ func TestARuntimeThatCannotListNeedsOptionsContainers(t *testing.T) {
 		return nil
 	})
 	listErr := errors.New("failed to read the list")
+	failingList := func(context.Context, *v1.Pod) ([]lifecycle.Container, error) { return nil, listErr }
 	for name, test := range map[string]struct {
 		containers func(context.Context, *v1.Pod) ([]lifecycle.Container, error)
 		grace      *int64
@@ -103,10 +104,10 @@ func TestARuntimeThatCannotListNeedsOptionsContainers(t *testing.T) {
 		err        error
 	}{
 		"no Containers":     {outcome: "RuntimeStuck", err: errors.ErrUnsupported},
-		"one container":     {containers: listing(nil, "id"), outcome: "Graceful", stops: []string{"id 60"}},
-		"no container":      {containers: listing(nil), outcome: "NotFound"},
-		"error":             {containers: listing(listErr), err: listErr},
-		"grace period of 0": {containers: listing(nil, "id"), grace: new(int64), outcome: "Graceful", stops: []string{"id 2"}},
+		"one container":     {containers: listing("id"), outcome: "Graceful", stops: []string{"id 60"}},
+		"no container":      {containers: listing(), outcome: "NotFound"},
+		"error":             {containers: failingList, err: listErr},
+		"grace period of 0": {containers: listing("id"), grace: new(int64), outcome: "Graceful", stops: []string{"id 2"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			stops = nil
@@ -122,13 +123,13 @@ func TestARuntimeThatCannotListNeedsOptionsContainers(t *testing.T) {
 	}
 }
 
-// listing returns an Options.Containers that lists containers with these IDs, or fails with err.
-func listing(err error, ids ...string) func(context.Context, *v1.Pod) ([]lifecycle.Container, error) {
+// listing returns an Options.Containers that lists containers with these IDs.
+func listing(ids ...string) func(context.Context, *v1.Pod) ([]lifecycle.Container, error) {
 	return func(context.Context, *v1.Pod) (containers []lifecycle.Container, _ error) {
 		for _, id := range ids {
 			containers = append(containers, lifecycle.Container{Name: "web", ID: id})
 		}
-		return containers, err
+		return containers, nil
 	}
 }
 

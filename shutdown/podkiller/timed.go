@@ -85,16 +85,23 @@ func (t *TimedKiller) KillPod(ctx context.Context, pod *v1.Pod, req shutdown.Kil
 	if !errors.Is(err, call.ErrTimeSpent) {
 		return result, err
 	}
-	if t.events != nil { // in a goroutine, because a recorder may block
-		const name = "the event recorder of the TimedKiller"
-		t.calls.Go(func() string { return name }, func() {
-			call.Guard(ctx, name, func() error {
-				t.events.Event(pod, v1.EventTypeWarning, timeoutReason, timeoutMessage)
-				return nil
-			}, func(error) {}) // a panic is logged
-		})
-	}
+	t.recordTimeout(ctx, pod)
 	return shutdown.KillResult{}, &OverdueError{kill: kill}
+}
+
+// recordTimeout records the event of a kill that has exceeded its timeout. It does so in a goroutine, because a recorder may
+// block. A panic of the recorder is only logged.
+func (t *TimedKiller) recordTimeout(ctx context.Context, pod *v1.Pod) {
+	if t.events == nil {
+		return
+	}
+	const name = "the event recorder of the TimedKiller"
+	t.calls.Go(func() string { return name }, func() {
+		call.Guard(ctx, name, func() error {
+			t.events.Event(pod, v1.EventTypeWarning, timeoutReason, timeoutMessage)
+			return nil
+		}, func(error) {}) // nothing is left to do: Guard logs a panic
+	})
 }
 
 // Wait waits for all kills, including those that exceeded their timeout. Call it when the agent
