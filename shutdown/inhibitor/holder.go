@@ -104,7 +104,8 @@ func (h *holding) HostEvent(event source.Event) {
 	}
 }
 
-// HostPending implements host.Listener. If the host cannot answer, an announced shutdown stays announced.
+// HostPending implements host.Listener. If the host could not say what is pending (known is false), an announced shutdown
+// stays announced.
 func (h *holding) HostPending(pending *source.Event, known bool, _ time.Time) {
 	switch {
 	case pending != nil:
@@ -166,13 +167,14 @@ func (h *holding) callOnShutdown(ctx context.Context, event source.Event) {
 	call.Guard(ctx, name, func() error {
 		h.OnShutdown(ctx, event)
 		return nil
-	}, func(error) {})
+	}, func(error) {}) // nothing is left to do: Guard logs a panic
 }
 
 // release releases the lock, unless the shutdown was cancelled. An error is logged or, if Run is ending, returned by Run.
 // ctx is the context of OnShutdown, which took this long.
 func (h *holding) release(ctx context.Context, hold *host.Hold, took time.Duration) {
-	switch err := hold.Release()(h.ctx); {
+	closeLock := hold.Release() // releases nothing after a cancellation, which has ended hold
+	switch err := closeLock(h.ctx); {
 	case err == nil && errors.Is(context.Cause(ctx), errCancelled): // the lock is still held
 	case err == nil: // a program that works on after the return of OnShutdown sees here how short that was
 		h.log("Holder.OnShutdown has returned, the machine may shut down", "after", took)
