@@ -124,8 +124,8 @@ func (m *Lifecycle) HookEnded(handler, outcome string, took time.Duration) {
 	if !m.isMade() {
 		return
 	}
-	handler = known(handler, "exec", "httpGet", "sleep")
-	outcome = known(outcome, "Completed", "Failed", "Cut", "Abandoned")
+	handler = knownOrOther(handler, "exec", "httpGet", "sleep")
+	outcome = knownOrOther(outcome, "Completed", "Failed", "Cut", "Abandoned")
 	m.hooks.WithLabelValues(handler, outcome).Observe(max(took, 0).Seconds())
 	if outcome == "Abandoned" {
 		m.hooksAbandoned.Add(1)
@@ -145,7 +145,7 @@ func (m *Lifecycle) PodTerminated(outcome string, took time.Duration) {
 	if !m.isMade() {
 		return
 	}
-	outcome = known(outcome, outcomes()...)
+	outcome = knownOrOther(outcome, outcomes()...)
 	m.terminations.WithLabelValues(outcome).Observe(max(took, 0).Seconds())
 }
 
@@ -175,10 +175,10 @@ func (m *Lifecycle) StopSignals(counts map[string]int) {
 	}
 }
 
-// known returns value if it is one of values. Any other value becomes [otherLabel], so that a
+// knownOrOther returns value if it is one of the known ones. Any other value becomes [otherLabel], so that a
 // caller cannot create series without bound.
-func known(value string, values ...string) string {
-	if slices.Contains(values, value) {
+func knownOrOther(value string, known ...string) string {
+	if slices.Contains(known, value) {
 		return value
 	}
 	return otherLabel

@@ -14,7 +14,7 @@ import (
 
 // Each case is a mistake of a caller. It must either have no effect, or cause an error that names the mistake.
 func TestMisuse(t *testing.T) {
-	var registry *prometheus.Registry
+	var nilRegistry *prometheus.Registry
 	for name, do := range map[string]func(t *testing.T){
 		"nil and zero Lifecycle": func(*testing.T) {
 			for _, m := range []*metrics.Lifecycle{nil, {}} {
@@ -33,9 +33,9 @@ func TestMisuse(t *testing.T) {
 		},
 		"a registerer that is a nil pointer": func(t *testing.T) {
 			const want = "failed to register metrics: the registerer is a nil *prometheus.Registry: leave it out or set a value"
-			_, err := metrics.NewLifecycle(registry, metrics.Options{})
+			_, err := metrics.NewLifecycle(nilRegistry, metrics.Options{})
 			require.EqualError(t, err, want)
-			_, err = metrics.NewShutdown(registry, metrics.Options{})
+			_, err = metrics.NewShutdown(nilRegistry, metrics.Options{})
 			require.EqualError(t, err, want)
 		},
 		"a Namespace with a dash": func(t *testing.T) {

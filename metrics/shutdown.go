@@ -1,7 +1,6 @@
 package metrics
 
 import (
-	"slices"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -88,13 +87,14 @@ func (m *Shutdown) Times(start, end time.Time) {
 // Inhibitor sets whether the inhibitor lock is held
 // (kubelet_graceful_shutdown_inhibitor_held).
 func (m *Shutdown) Inhibitor(held bool) {
-	switch {
-	case !m.isMade():
-	case held:
-		m.held.Set(1)
-	default:
-		m.held.Set(0)
+	if !m.isMade() {
+		return
 	}
+	value := 0.0
+	if held {
+		value = 1
+	}
+	m.held.Set(value)
 }
 
 // Delay sets the delay of the host's shutdown, as requested from the host and as granted by
@@ -123,13 +123,9 @@ func podOutcomes() []string { return append(outcomes(), "Ended", "Failed") }
 // lifecycle.Outcome or, if the killer returned none, "Ended" for a pod that has ended and "Failed"
 // for one that has not. Any other outcome is counted as "other".
 func (m *Shutdown) PodKilled(outcome string) {
-	if !m.isMade() {
-		return
+	if m.isMade() {
+		m.pods.WithLabelValues(knownOrOther(outcome, m.outcomes...)).Inc()
 	}
-	if !slices.Contains(m.outcomes, outcome) {
-		outcome = otherLabel
-	}
-	m.pods.WithLabelValues(outcome).Inc()
 }
 
 // PodsRefused adds to the number of pods that were not admitted because the node is shutting
