@@ -29,10 +29,11 @@ func drop(spec *v1.PodSpec, remove func(*v1.Lifecycle)) {
 		if *lifecycle == nil {
 			continue
 		}
-		reduced := **lifecycle
+		given := **lifecycle
+		reduced := given
 		remove(&reduced)
 		switch reduced {
-		case **lifecycle: // nothing was removed: an empty lifecycle stays
+		case given: // nothing was removed: an empty lifecycle stays
 		case v1.Lifecycle{}:
 			*lifecycle = nil
 		default:

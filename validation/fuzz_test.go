@@ -127,7 +127,7 @@ func FuzzValidatePodTermination(f *testing.F) {
 		errs := validation.ValidatePodTermination(s, options(off), path)
 		withAllOn := validation.ValidatePodTermination(s, validation.Options{}, path)
 		require.LessOrEqual(t, len(withAllOn), len(errs), "%v\n%v", withAllOn, errs)
-		requireOnce(t, errs)
+		requireNoDuplicates(t, errs)
 
 		asUpdate := validation.ValidatePodTermination(s, options(off).ForUpdate(old), path)
 		require.LessOrEqual(t, len(asUpdate), len(errs))
@@ -138,8 +138,8 @@ func FuzzValidatePodTermination(f *testing.F) {
 	})
 }
 
-// requireOnce requires that no error is returned twice.
-func requireOnce(t *testing.T, errs field.ErrorList) {
+// requireNoDuplicates requires that no error is returned twice.
+func requireNoDuplicates(t *testing.T, errs field.ErrorList) {
 	t.Helper()
 	seen := map[string]bool{}
 	for _, err := range errs {
@@ -155,7 +155,7 @@ func FuzzDropDisabledFields(f *testing.F) {
 	f.Fuzz(func(t *testing.T, seed, oldSeed uint64, off uint8) {
 		s, old := randomSpec(seed), randomSpec(oldSeed)
 		if oldSeed%3 == 0 {
-			old = nil
+			old = nil // the pod is new
 		}
 		given, before, opts := s.DeepCopy(), old.DeepCopy(), options(off)
 		validation.DropDisabledFields(s, old, opts)
@@ -189,10 +189,10 @@ func FuzzDecodedSpec(f *testing.F) {
 			return
 		}
 		errs := validation.ValidatePodTermination(s, validation.Options{}.ForUpdate(s), nil)
-		require.Equal(t, len(errs) > 0, errs.ToAggregate() != nil)
+		require.Equal(t, len(errs) > 0, errs.ToAggregate() != nil, "ToAggregate formats all errors")
 		validation.WarnPodTermination(s, nil)
 		validation.DropDisabledFields(s, nil, allOff())
-		require.Equal(t, allOff(), allOff().ForUpdate(s))
+		require.Equal(t, allOff(), allOff().ForUpdate(s), "no sleep and no stop signal remains")
 	})
 }
 
@@ -200,12 +200,12 @@ func FuzzDecodedSpec(f *testing.F) {
 func FuzzValidateNodeShutdown(f *testing.F) {
 	f.Add(int32(0), int64(10), int32(0), int64(20), int64(math.MaxInt64))
 	f.Add(int32(math.MinInt32), int64(math.MinInt64), int32(math.MaxInt32), int64(math.MaxInt64), int64(-1))
-	f.Add(int32(0), most, int32(1), int64(0), int64(0))
+	f.Add(int32(0), mostSeconds, int32(1), int64(0), int64(0))
 	f.Fuzz(func(t *testing.T, priorityA int32, secondsA int64, priorityB int32, secondsB, grace int64) {
 		cfg := byPriority([2]int64{int64(priorityA), secondsA}, [2]int64{int64(priorityB), secondsB})
 		err := validation.ValidateNodeShutdown(cfg, validation.Options{})
 		noneIsNegative := secondsA >= 0 && secondsB >= 0
-		sumFits := secondsA <= most && secondsB <= most-secondsA
+		sumFits := secondsA <= mostSeconds && secondsB <= mostSeconds-secondsA
 		isValid := noneIsNegative && sumFits && priorityA != priorityB
 		require.Equal(t, isValid, err == nil, "%v", err)
 		if isValid {

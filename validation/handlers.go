@@ -14,16 +14,16 @@ import (
 // validateHandler).
 func (c *checker) hook(hook *v1.LifecycleHandler, at place) {
 	count := 0 // of handlers so far
-	if hook.Exec != nil && c.isFirstHandler(&count, at, "exec") {
+	if hook.Exec != nil && c.acceptHandler(&count, at, "exec") {
 		c.exec(hook.Exec, at.child("exec"))
 	}
-	if hook.HTTPGet != nil && c.isFirstHandler(&count, at, "httpGet") {
+	if hook.HTTPGet != nil && c.acceptHandler(&count, at, "httpGet") {
 		c.httpGet(hook.HTTPGet, at.child("httpGet"))
 	}
-	if hook.TCPSocket != nil && c.isFirstHandler(&count, at, fieldTCPSocket) {
+	if hook.TCPSocket != nil && c.acceptHandler(&count, at, fieldTCPSocket) {
 		c.port(hook.TCPSocket.Port, at.child(fieldTCPSocket).child("port"))
 	}
-	if hook.Sleep != nil && c.isFirstHandler(&count, at, fieldSleep) {
+	if hook.Sleep != nil && c.acceptHandler(&count, at, fieldSleep) {
 		c.sleep(hook.Sleep, at.child(fieldSleep))
 	}
 	if count == 0 {
@@ -31,9 +31,9 @@ func (c *checker) hook(hook *v1.LifecycleHandler, at place) {
 	}
 }
 
-// isFirstHandler increases the count of a hook's handlers, and reports whether this one is the
-// first. For any other it adds an error; the caller does not check the fields of that handler.
-func (c *checker) isFirstHandler(count *int, at place, name string) bool {
+// acceptHandler increases the count of a hook's handlers, and accepts the first one. For any other
+// it adds an error; the caller does not check the fields of that handler.
+func (c *checker) acceptHandler(count *int, at place, name string) (isAccepted bool) {
 	*count++
 	if *count == 1 {
 		return true

@@ -28,8 +28,8 @@ func total(period time.Duration) plan.Config {
 	return plan.Config{ShutdownGracePeriod: metav1.Duration{Duration: period}}
 }
 
-// most is the largest number of seconds that fits into a time.Duration.
-const most = math.MaxInt64 / int64(time.Second)
+// mostSeconds is the largest number of seconds that fits into a time.Duration.
+const mostSeconds = math.MaxInt64 / int64(time.Second)
 
 // The kubelet accepts negative seconds, duplicate priorities and a sum that overflows a time.Duration (more than
 // 9223372036 s), although its drain does not work with them. ValidateNodeShutdown rejects them.
@@ -39,7 +39,7 @@ func TestMistakesThatTheKubeletAccepts(t *testing.T) {
 		list + "[1].shutdownGracePeriodSeconds -3 must not be negative": byPriority([2]int64{0, 3}, [2]int64{1, -3}),
 		list + "[2].priority 7 duplicates shutdownGracePeriodByPodPriority[0]\n" +
 			list + "[3].priority 7 duplicates shutdownGracePeriodByPodPriority[0]": byPriority([2]int64{7, 3}, [2]int64{1, 3}, [2]int64{7, 4}, [2]int64{7, 5}),
-		list + "[1].shutdownGracePeriodSeconds 1 makes the sum exceed 9223372036, the maximum of a duration":                   byPriority([2]int64{0, most}, [2]int64{1, 1}, [2]int64{2, 1}),
+		list + "[1].shutdownGracePeriodSeconds 1 makes the sum exceed 9223372036, the maximum of a duration":                   byPriority([2]int64{0, mostSeconds}, [2]int64{1, 1}, [2]int64{2, 1}),
 		list + "[1].shutdownGracePeriodSeconds 9223372036854775807 makes the sum exceed 9223372036, the maximum of a duration": byPriority([2]int64{0, 1}, [2]int64{1, math.MaxInt64}),
 		list + "[0].shutdownGracePeriodSeconds 9223372036854775807 makes the sum exceed 9223372036, the maximum of a duration": byPriority([2]int64{0, math.MaxInt64}),
 	} {

@@ -43,7 +43,7 @@ func TestForUpdateOfAStoredPod(t *testing.T) {
 		"stop signal":                          {spec(withContainer(v1.Container{Lifecycle: signal(v1.SIGINT)})), gateMap{stopSignals: true}},
 		"stop signal in a sidecar":             {spec(withContainer(v1.Container{}), withInit(sidecar(signal(v1.SIGINT)))), gateMap{stopSignals: true}},
 	} {
-		require.Equal(t, c.want.resolve(), allOff().ForUpdate(c.old), name)
+		require.Equal(t, c.want.options(), allOff().ForUpdate(c.old), name)
 	}
 }
 

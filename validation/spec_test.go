@@ -16,8 +16,8 @@ import (
 // gateMap has the names of the feature gates that are on.
 type gateMap map[string]bool
 
-// resolve returns the options that switch off each feature whose gate the map lacks.
-func (g gateMap) resolve() validation.Options {
+// options returns the options that switch off each feature whose gate the map lacks.
+func (g gateMap) options() validation.Options {
 	return validation.Options{
 		NoSleepAction:           !g["PodLifecycleSleepAction"],
 		NoZeroSleep:             !g["PodLifecycleSleepActionAllowZero"],
@@ -28,7 +28,7 @@ func (g gateMap) resolve() validation.Options {
 }
 
 // allOff returns the options that switch off every feature.
-func allOff() validation.Options { return gateMap{}.resolve() }
+func allOff() validation.Options { return gateMap{}.options() }
 
 // spec returns a spec for Linux with a grace period of 30 s, after these changes.
 func spec(changes ...func(*v1.PodSpec)) *v1.PodSpec {

@@ -110,13 +110,12 @@ func TestConformanceDropSleepAction(t *testing.T) {
 // valid base, and may have more errors.
 func TestConformanceKubeletConfig(t *testing.T) {
 	group := loadVectors(t).KubeletConfigValidation
-	require.NoError(t, validation.ValidateNodeShutdown(config(group.Base.Total, group.Base.Critical, group.Base.ByPriority), group.Base.Gates.resolve()))
+	require.NoError(t, validation.ValidateNodeShutdown(config(group.Base.Total, group.Base.Critical, group.Base.ByPriority), group.Base.Gates.options()))
 	for _, c := range group.Cases {
 		t.Run(c.Name, func(t *testing.T) {
-			total, critical, gate := group.Base.Total, group.Base.Critical, gateMap{}
-			for _, features := range []gateMap{group.Base.Gates, c.Gates} {
-				maps.Copy(gate, features)
-			}
+			total, critical, gates := group.Base.Total, group.Base.Critical, gateMap{}
+			maps.Copy(gates, group.Base.Gates)
+			maps.Copy(gates, c.Gates)
 			if c.TotalValue != nil {
 				total = *c.TotalValue
 			}
@@ -124,7 +123,7 @@ func TestConformanceKubeletConfig(t *testing.T) {
 				critical = *c.Critical
 			}
 			cfg := config(total, critical, c.ByPriority)
-			require.ErrorContains(t, validation.ValidateNodeShutdown(cfg, gate.resolve()), c.Err)
+			require.ErrorContains(t, validation.ValidateNodeShutdown(cfg, gates.options()), c.Err)
 		})
 	}
 }

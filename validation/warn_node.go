@@ -16,7 +16,8 @@ import (
 // opts are the options of the manager. Also set two fields that a manager sets itself: Steps,
 // because these steps need time too, and Limit, the delay that the host grants, or 0 if unknown.
 func WarnNodeShutdown(cfg plan.Config, pods []*v1.Pod, opts plan.Options) []string {
-	schedule := cfg.Schedule(true)
+	const byPriority = true // the feature of the list by priority is on
+	schedule := cfg.Schedule(byPriority)
 	if len(schedule) == 0 {
 		return nil // no graceful shutdown is the default, and no mistake
 	}

@@ -45,7 +45,7 @@ func (w *warner) warn(at place, format string, args ...any) {
 // warnGrace warns about a grace period of 0 or less.
 func (w *warner) warnGrace(at place) {
 	switch {
-	case w.grace == nil:
+	case w.grace == nil: // an error of ValidatePodTermination
 	case *w.grace < 0:
 		w.warn(at, "must be >= 0; negative values are invalid and will be treated as 1")
 	case *w.grace == 0:
@@ -86,7 +86,7 @@ func (w *warner) warnTCPSocket(hook *v1.LifecycleHandler, at place) {
 func (w *warner) warnLongHook(hook *v1.LifecycleHandler, at place) {
 	needsNoTime := hook.Sleep != nil && hook.Sleep.Seconds == 0
 	switch {
-	case w.grace == nil || needsNoTime:
+	case w.grace == nil || needsNoTime: // nothing to warn about
 	case *w.grace < graceperiod.MinimumContainerSeconds:
 		w.warn(at, "has no time, terminationGracePeriodSeconds is %d", *w.grace)
 	case hook.Sleep != nil && hook.Sleep.Seconds >= *w.grace:
@@ -97,12 +97,12 @@ func (w *warner) warnLongHook(hook *v1.LifecycleHandler, at place) {
 
 // warnLongSleepForProbe warns about a preStop sleep that is at least as long as the grace period of
 // a probe. When that probe fails, its grace period replaces the pod's, and the sleep uses it up.
-func (w *warner) warnLongSleepForProbe(hook *v1.LifecycleHandler, probe *v1.Probe, at place, name string) {
+func (w *warner) warnLongSleepForProbe(hook *v1.LifecycleHandler, probe *v1.Probe, at place, probeField string) {
 	seconds := graceOf(probe)
 	if seconds == nil || hook.Sleep == nil || hook.Sleep.Seconds < *seconds {
 		return
 	}
-	w.warn(at.child(name).child(fieldGrace), "%d is not more than the preStop sleep of %d s: when this probe fails, the container has only %d s to stop",
+	w.warn(at.child(probeField).child(fieldGrace), "%d is not more than the preStop sleep of %d s: when this probe fails, the container has only %d s to stop",
 		*seconds, hook.Sleep.Seconds, graceperiod.MinimumContainerSeconds)
 }
 
