@@ -11,11 +11,11 @@ import (
 func namespaces() resource {
 	return resource{
 		GroupVersion: v1.SchemeGroupVersion, kind: "Namespace", plural: "namespaces", singular: "namespace",
-		newItem: func() runtime.Object { return &v1.Namespace{} },
-		newList: func() runtime.Object { return &v1.NamespaceList{} },
-		global:  true,
-		create:  func(obj runtime.Object) { obj.(*v1.Namespace).Status.Phase = v1.NamespaceActive },
-		update:  func(obj, old runtime.Object) { obj.(*v1.Namespace).Status = old.(*v1.Namespace).Status },
+		newItem:         func() runtime.Object { return &v1.Namespace{} },
+		newList:         func() runtime.Object { return &v1.NamespaceList{} },
+		isClusterScoped: true,
+		create:          func(obj runtime.Object) { obj.(*v1.Namespace).Status.Phase = v1.NamespaceActive },
+		update:          func(obj, old runtime.Object) { obj.(*v1.Namespace).Status = old.(*v1.Namespace).Status },
 		fields: func(obj runtime.Object) fields.Set {
 			return fields.Set{"status.phase": string(obj.(*v1.Namespace).Status.Phase)}
 		},

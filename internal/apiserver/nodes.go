@@ -13,11 +13,11 @@ import (
 func nodes() resource {
 	return resource{
 		GroupVersion: v1.SchemeGroupVersion, kind: "Node", plural: "nodes", singular: "node",
-		newItem: func() runtime.Object { return &v1.Node{} },
-		newList: func() runtime.Object { return &v1.NodeList{} },
-		global:  true,
-		update:  func(obj, old runtime.Object) { obj.(*v1.Node).Status = old.(*v1.Node).Status },
-		status:  func(obj, old runtime.Object) { obj.(*v1.Node).Spec = old.(*v1.Node).Spec },
+		newItem:         func() runtime.Object { return &v1.Node{} },
+		newList:         func() runtime.Object { return &v1.NodeList{} },
+		isClusterScoped: true,
+		update:          func(obj, old runtime.Object) { obj.(*v1.Node).Status = old.(*v1.Node).Status },
+		updateStatus:    func(obj, old runtime.Object) { obj.(*v1.Node).Spec = old.(*v1.Node).Spec },
 		fields: func(obj runtime.Object) fields.Set {
 			return fields.Set{"spec.unschedulable": strconv.FormatBool(obj.(*v1.Node).Spec.Unschedulable)}
 		},

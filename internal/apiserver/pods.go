@@ -20,7 +20,7 @@ func pods() resource {
 		returnsDeleted: true,
 		create:         func(obj runtime.Object) { createPod(obj.(*v1.Pod)) },
 		update:         func(obj, old runtime.Object) { updatePod(obj.(*v1.Pod), old.(*v1.Pod)) },
-		status:         func(obj, old runtime.Object) { updatePodStatus(obj.(*v1.Pod), old.(*v1.Pod)) },
+		updateStatus:   func(obj, old runtime.Object) { updatePodStatus(obj.(*v1.Pod), old.(*v1.Pod)) },
 		fields:         func(obj runtime.Object) fields.Set { return podFields(obj.(*v1.Pod)) },
 		defaults:       func(obj runtime.Object) { defaultPod(&obj.(*v1.Pod).Spec) },
 	}

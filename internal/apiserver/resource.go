@@ -15,8 +15,8 @@ type resource struct {
 	plural, singular, kind string
 	newItem, newList       func() runtime.Object
 
-	// global is true for objects without a namespace.
-	global bool
+	// isClusterScoped is true for objects without a namespace.
+	isClusterScoped bool
 	// createOnUpdate makes a PUT create an object that does not exist.
 	createOnUpdate bool
 	// needsVersion makes a PUT without a resourceVersion fail.
@@ -31,8 +31,8 @@ type resource struct {
 	// create modifies a new object, and update one that replaces old; nil: no change.
 	create func(obj runtime.Object)
 	update func(obj, old runtime.Object)
-	// status modifies an object that a request to the path /status writes; nil: there is no such path.
-	status func(obj, old runtime.Object)
+	// updateStatus modifies an object that a request to the path /status writes; nil: there is no such path.
+	updateStatus func(obj, old runtime.Object)
 	// fields returns the fields for field selectors, except name and namespace; nil: none.
 	fields func(obj runtime.Object) fields.Set
 	// defaults sets the defaults of a decoded object; nil: none.
@@ -66,8 +66,10 @@ func (r resource) path() string {
 	return "/apis/" + r.Group + "/" + r.Version + "/" + r.plural
 }
 
-// resource returns the group and plural name, by which k8s.io/apiserver identifies the resource.
-func (r resource) resource() schema.GroupResource { return r.WithResource(r.plural).GroupResource() }
+// groupResource returns the group and plural name, by which k8s.io/apiserver identifies the resource.
+func (r resource) groupResource() schema.GroupResource {
+	return r.WithResource(r.plural).GroupResource()
+}
 
 // selectable returns the fields of an object for field selectors, without those of the metadata. It is a new map, to
 // which the caller may add.

@@ -37,7 +37,7 @@ func newScheme(all []resource) (*runtime.Scheme, error) {
 
 // fieldLabel checks the field of a field selector: it returns an error if the resource does not have the field, and
 // otherwise label and value unchanged.
-func (r resource) fieldLabel(label, value string) (string, string, error) {
+func (r resource) fieldLabel(label, value string) (checkedLabel, sameValue string, err error) {
 	known := fields.Set{"metadata.name": "", "metadata.namespace": ""}
 	if !known.Has(label) && !r.selectable(r.newItem()).Has(label) {
 		return "", "", fmt.Errorf("field label not supported: %s", label)

@@ -32,7 +32,7 @@ func (s storage) stores(r resource) (map[string]rest.Storage, error) {
 		return nil, fmt.Errorf("failed to store %s: %w", r.plural, err)
 	}
 	stores := map[string]rest.Storage{r.plural: store}
-	if r.status != nil {
+	if r.updateStatus != nil {
 		store.ResetFieldsStrategy = resetFields{r.Version, "status"} // the field that the path does not write
 		status := *store
 		status.UpdateStrategy = newStatusStrategy(s.scheme, r)
@@ -47,11 +47,11 @@ func (s storage) store(r resource) (*genericregistry.Store, error) {
 	strategy := newStrategy(s.scheme, r)
 	store := &genericregistry.Store{
 		NewFunc: r.newItem, NewListFunc: r.newList,
-		DefaultQualifiedResource:  r.resource(),
+		DefaultQualifiedResource:  r.groupResource(),
 		SingularQualifiedResource: schema.GroupResource{Group: r.Group, Resource: r.singular},
 		CreateStrategy:            strategy, UpdateStrategy: strategy, DeleteStrategy: strategy,
 		ReturnDeletedObject: r.returnsDeleted,
-		TableConvertor:      rest.NewDefaultTableConvertor(r.resource()),
+		TableConvertor:      rest.NewDefaultTableConvertor(r.groupResource()),
 	}
 	if r.lifetime > 0 {
 		store.TTLFunc = func(runtime.Object, uint64, bool) (uint64, error) { return r.lifetime, nil }
@@ -67,7 +67,7 @@ func (s storage) options(r resource) generic.RESTOptions {
 	config.Transport.ServerList = []string{s.etcd}
 	config.CompactionInterval = 5 * time.Minute // as in kube-apiserver
 	return generic.RESTOptions{
-		StorageConfig:           config.ForResource(r.resource()),
+		StorageConfig:           config.ForResource(r.groupResource()),
 		Decorator:               genericregistry.StorageWithCacher(),
 		EnableGarbageCollection: true,
 		DeleteCollectionWorkers: 1,
@@ -83,7 +83,7 @@ func (r resource) attributes(obj runtime.Object) (labels.Set, fields.Set, error)
 	}
 	set := r.selectable(obj)
 	set["metadata.name"] = object.GetName()
-	if !r.global {
+	if !r.isClusterScoped {
 		set["metadata.namespace"] = object.GetNamespace()
 	}
 	return object.GetLabels(), set, nil

@@ -52,12 +52,12 @@ func newStrategy(scheme *runtime.Scheme, r resource) storeStrategy {
 
 // newStatusStrategy returns the strategy of a resource's path /status.
 func newStatusStrategy(scheme *runtime.Scheme, r resource) storeStrategy {
-	return strategy{ObjectTyper: scheme, NameGenerator: names.SimpleNameGenerator, resource: r, update: r.status}
+	return strategy{ObjectTyper: scheme, NameGenerator: names.SimpleNameGenerator, resource: r, update: r.updateStatus}
 }
 
 // NamespaceScoped and the next two methods tell the store whether objects are in namespaces, whether a PUT creates a missing
 // object, and whether a PUT without a resourceVersion replaces any version.
-func (s strategy) NamespaceScoped() bool          { return !s.resource.global }
+func (s strategy) NamespaceScoped() bool          { return !s.resource.isClusterScoped }
 func (s strategy) AllowCreateOnUpdate() bool      { return s.resource.createOnUpdate }
 func (s strategy) AllowUnconditionalUpdate() bool { return !s.resource.needsVersion }
 func (strategy) Canonicalize(runtime.Object)      {}
