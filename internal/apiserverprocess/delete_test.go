@@ -70,10 +70,11 @@ func TestAnImmediateDeleteRemovesTheObject(t *testing.T) {
 		"/api/v1/nodes/node-1":                        {"", `"status":"Success"`},
 	} {
 		t.Run(path, func(t *testing.T) {
-			code, response := c.request(t, http.MethodDelete, path, "", test.body)
+			code, response := c.request(t, http.MethodDelete, path, test.body)
 			require.Equal(t, http.StatusOK, code)
 			require.Contains(t, response, test.response)
-			code, _ = c.request(t, http.MethodGet, path, "", "")
+			const noBody = ""
+			code, _ = c.request(t, http.MethodGet, path, noBody)
 			require.Equal(t, http.StatusNotFound, code)
 		})
 	}

@@ -76,13 +76,10 @@ func (c cluster) patch(ctx context.Context, how types.PatchType, body string, su
 }
 
 // request sends a request without client-go, and returns status and body of the response.
-func (c cluster) request(t testing.TB, method, path, contentType, body string) (code int, response string) {
+func (c cluster) request(t testing.TB, method, path, body string) (code int, response string) {
 	t.Helper()
 	request, err := http.NewRequestWithContext(t.Context(), method, c.url+path, strings.NewReader(body))
 	require.NoError(t, err)
-	if contentType != "" {
-		request.Header.Set("Content-Type", contentType)
-	}
 	r, err := http.DefaultClient.Do(request)
 	require.NoError(t, err)
 	data, err := io.ReadAll(r.Body)

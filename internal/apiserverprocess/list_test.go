@@ -11,7 +11,8 @@ import (
 )
 
 // Pods are listed with field and label selectors, from etcd and from the watch cache. A selector with an unknown field
-// or an invalid syntax is an error, not an empty list.
+// or an invalid syntax is an error, not an empty list. createRunning makes pods of node-1 in the namespace default, unless
+// it is told otherwise.
 func TestListSelectors(t *testing.T) {
 	c := startCluster(t)
 	c.createRunning(t, "web")

@@ -53,11 +53,11 @@ func TestQOSClass(t *testing.T) {
 		},
 		v1.PodQOSBestEffort: {{}},
 	} {
-		for _, of := range resources {
-			pod := &v1.Pod{ObjectMeta: metav1.ObjectMeta{GenerateName: "web-"}, Spec: v1.PodSpec{Containers: []v1.Container{{Resources: of}}}}
+		for _, requirements := range resources {
+			pod := &v1.Pod{ObjectMeta: metav1.ObjectMeta{GenerateName: "web-"}, Spec: v1.PodSpec{Containers: []v1.Container{{Resources: requirements}}}}
 			got, err := c.pods().Create(t.Context(), pod, metav1.CreateOptions{})
 			require.NoError(t, err)
-			require.Equal(t, want, got.Status.QOSClass, "%v", of)
+			require.Equal(t, want, got.Status.QOSClass, "%v", requirements)
 		}
 	}
 }

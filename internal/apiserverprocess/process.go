@@ -73,15 +73,13 @@ func start(path, data string) (*process, error) {
 	p.cmd.Env = slices.DeleteFunc(os.Environ(), func(variable string) bool {
 		return strings.HasPrefix(variable, "NOTIFY_SOCKET=")
 	})
-	stdin, err := p.cmd.StdinPipe()
-	if err != nil {
-		return nil, fmt.Errorf("failed to start the API server: %w", err)
+	stdin, errStdin := p.cmd.StdinPipe()
+	stdout, errStdout := p.cmd.StdoutPipe()
+	err := errors.Join(errStdin, errStdout)
+	if err == nil {
+		err = p.cmd.Start()
 	}
-	stdout, err := p.cmd.StdoutPipe()
 	if err != nil {
-		return nil, fmt.Errorf("failed to start the API server: %w", err)
-	}
-	if err := p.cmd.Start(); err != nil {
 		return nil, fmt.Errorf("failed to start the API server: %w", err)
 	}
 	p.stdin = stdin
