@@ -88,11 +88,11 @@ func (p *Proxy) Requests() []Request { return p.faults.Requests() }
 // server may still process them. Die does not wait for them, so a [Script] may call it during a request.
 func (p *Proxy) Die() {
 	p.mu.Lock()
-	f := p.current
+	dying := p.current
 	p.current = nil
 	p.mu.Unlock()
-	if f != nil {
-		f.close()
+	if dying != nil {
+		dying.close()
 	}
 }
 

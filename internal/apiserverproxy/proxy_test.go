@@ -105,7 +105,7 @@ func TestRejectionsAreAPIErrors(t *testing.T) {
 	proxy, _ := startInFrontOf(t, func(http.ResponseWriter, *http.Request) {})
 	client, err := kubernetes.NewForConfig(&rest.Config{Host: proxy.URL(), QPS: -1})
 	require.NoError(t, err)
-	for status, is := range map[int]func(error) bool{
+	for status, isOfStatus := range map[int]func(error) bool{
 		http.StatusUnauthorized:        apierrors.IsUnauthorized,
 		http.StatusForbidden:           apierrors.IsForbidden,
 		http.StatusNotFound:            apierrors.IsNotFound,
@@ -117,7 +117,7 @@ func TestRejectionsAreAPIErrors(t *testing.T) {
 	} {
 		proxy.Script(apiserverproxy.Always(apiserverproxy.Fault{Status: status}))
 		_, err := client.CoreV1().Pods("default").Get(t.Context(), "web", metav1.GetOptions{})
-		require.True(t, is(err), "%d: %v", status, err)
+		require.True(t, isOfStatus(err), "%d: %v", status, err)
 	}
 }
 

@@ -33,7 +33,7 @@ func (r Request) String() string {
 	if r.Resource == "" {
 		return r.Verb + " " + r.Path
 	}
-	object := strings.TrimPrefix(r.Namespace+"/"+r.Name, "/")
+	object := strings.TrimPrefix(r.Namespace+"/"+r.Name, "/") // a node has no namespace, and a list no name
 	return strings.TrimSpace(r.Verb + " " + r.Resource + " " + strings.TrimSuffix(object, "/"))
 }
 

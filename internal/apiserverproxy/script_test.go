@@ -43,7 +43,7 @@ func TestRules(t *testing.T) {
 func TestLimit(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		script := apiserverproxy.Limit(10, time.Minute)
-		count := func() (passed int) {
+		sendHundred := func() (passed int) {
 			for range 100 {
 				fault := script(apiserverproxy.Request{})
 				if fault == (apiserverproxy.Fault{}) {
@@ -54,8 +54,8 @@ func TestLimit(t *testing.T) {
 			}
 			return passed
 		}
-		require.Equal(t, 10, count())
+		require.Equal(t, 10, sendHundred())
 		<-time.After(500 * time.Millisecond)
-		require.Equal(t, 5, count())
+		require.Equal(t, 5, sendHundred())
 	})
 }

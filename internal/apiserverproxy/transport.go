@@ -49,9 +49,9 @@ func (t *Transport) RoundTrip(r *http.Request) (*http.Response, error) {
 	if err != nil {
 		return nil, fmt.Errorf("failed to read the body: %w", err)
 	}
-	request := describe(r, body)
-	index := t.journal.arrived(request)
-	response, err := t.applyFault(r, request, t.fault(request))
+	recorded := describe(r, body)
+	index := t.journal.arrived(recorded)
+	response, err := t.applyFault(r, recorded, t.fault(recorded))
 	if err != nil {
 		return nil, err
 	}
@@ -73,7 +73,7 @@ func (t *Transport) fault(r Request) Fault {
 
 // applyFault first waits for the Delay of a fault. Then it does what the first field says that is set: it drops the
 // request, forwards it and loses the response, hangs, or rejects it. Without a fault it forwards the request.
-func (t *Transport) applyFault(r *http.Request, request Request, fault Fault) (*http.Response, error) {
+func (t *Transport) applyFault(r *http.Request, recorded Request, fault Fault) (*http.Response, error) {
 	ctx := r.Context()
 	if err := fault.wait(ctx); err != nil {
 		return nil, err
@@ -82,20 +82,20 @@ func (t *Transport) applyFault(r *http.Request, request Request, fault Fault) (*
 	case fault.Drop:
 		return nil, errDropped
 	case fault.Lost:
-		return nil, t.loseResponse(r, request, fault)
+		return nil, t.loseResponse(r, recorded, fault)
 	case fault.Hang:
 		return nil, hang(ctx)
 	case fault.Status != 0:
 		return reject(r, fault)
 	default:
-		return t.forward(r, request)
+		return t.forward(r, recorded)
 	}
 }
 
 // loseResponse forwards a request, so that the server carries it out, and withholds the response. With Hang it
 // returns only when the client gives up.
-func (t *Transport) loseResponse(r *http.Request, request Request, fault Fault) error {
-	response, err := t.forward(r, request)
+func (t *Transport) loseResponse(r *http.Request, recorded Request, fault Fault) error {
+	response, err := t.forward(r, recorded)
 	if err != nil {
 		return err
 	}
@@ -109,11 +109,11 @@ func (t *Transport) loseResponse(r *http.Request, request Request, fault Fault) 
 }
 
 // forward sends a copy of r to the server. It uses the recorded body, because RoundTrip has already read r's.
-func (t *Transport) forward(r *http.Request, request Request) (*http.Response, error) {
+func (t *Transport) forward(r *http.Request, recorded Request) (*http.Response, error) {
 	r = r.Clone(r.Context())
 	r.Body, r.ContentLength = http.NoBody, 0
-	if len(request.Body) > 0 {
-		r.Body, r.ContentLength = io.NopCloser(bytes.NewReader(request.Body)), int64(len(request.Body))
+	if len(recorded.Body) > 0 {
+		r.Body, r.ContentLength = io.NopCloser(bytes.NewReader(recorded.Body)), int64(len(recorded.Body))
 	}
 	return t.base.RoundTrip(r)
 }
