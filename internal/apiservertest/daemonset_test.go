@@ -60,15 +60,15 @@ type daemonSet struct {
 // sync deletes failed pods, and creates a pod if the node has none and the rule allows it. It reads the node after the
 // pods: a node that has killed its pod published the shutdown before the kill, so that sync sees the shutdown.
 func (d *daemonSet) sync() {
-	missing := true
-	for _, pod := range d.node.list() {
+	hasPod := false
+	for _, pod := range d.node.listPods() {
 		if pod.Status.Phase != v1.PodFailed {
-			missing = false
+			hasPod = true
 			continue
 		}
 		require.NoError(d.node.t, d.node.pods().Delete(d.node.t.Context(), pod.Name, *metav1.NewDeleteOptions(0)))
 	}
-	if !missing || d.suppresses(d.node.get()) {
+	if hasPod || d.suppresses(d.node.getNode()) {
 		return
 	}
 	d.created++
@@ -127,15 +127,15 @@ func newTestNode(t *testing.T, api kubernetes.Interface, name string, gateOn boo
 // pods returns a client for the pods of namespace default.
 func (n *testNode) pods() corev1.PodInterface { return n.api.CoreV1().Pods(metav1.NamespaceDefault) }
 
-// list returns the node's pods from the API server.
-func (n *testNode) list() []v1.Pod {
+// listPods returns the node's pods from the API server.
+func (n *testNode) listPods() []v1.Pod {
 	list, err := n.pods().List(n.t.Context(), metav1.ListOptions{FieldSelector: "spec.nodeName=" + n.name})
 	require.NoError(n.t, err)
 	return list.Items
 }
 
-// get returns the node from the API server.
-func (n *testNode) get() *v1.Node {
+// getNode returns the node from the API server.
+func (n *testNode) getNode() *v1.Node {
 	node, err := n.api.CoreV1().Nodes().Get(n.t.Context(), n.name, metav1.GetOptions{})
 	require.NoError(n.t, err)
 	return node
@@ -190,7 +190,7 @@ func (n *testNode) start() (stop func()) {
 func (n *testNode) kill(pod *v1.Pod) {
 	node, err := n.api.CoreV1().Nodes().Get(n.t.Context(), n.name, metav1.GetOptions{})
 	if err != nil {
-		n.t.Error(err) // require may only be used in the test's goroutine
+		n.t.Error(err) // not with require, which may only be used in the test's goroutine
 	}
 	n.nodesAtKill <- node
 	n.mu.Lock()
@@ -207,7 +207,7 @@ func (n *testNode) shutDown() {
 
 // admitPods starts the node's pending pods, or refuses them as a kubelet does.
 func (n *testNode) admitPods() {
-	for _, pod := range n.list() {
+	for _, pod := range n.listPods() {
 		if pod.Status.Phase != v1.PodPending {
 			continue
 		}
@@ -266,7 +266,7 @@ func TestTheDaemonSetControllerCreatesNoPodsDuringAShutdown(t *testing.T) {
 				require.Equal(t, test.created == 0, test.suppresses(nodeAtKill), "when the pod is killed")
 				require.Equal(t, test.created, controller.syncRepeatedly(syncs))
 				endShutdown()
-				after := node.get()
+				after := node.getNode()
 				require.False(t, isTrue(after, shutdownInProgress) || isTrue(after, drainInProgress), "%v", after.Status.Conditions)
 				require.Equal(t, 1, controller.syncRepeatedly(syncs), "the pod is back")
 			}

@@ -25,14 +25,14 @@ func (g generator) oneIn(n int) bool { return g.IntN(n) == 0 }
 // seconds returns a grace period: mostly a small number, sometimes nil, a negative number, or the
 // largest one with which the API server's arithmetic does not overflow.
 func (g generator) seconds() *int64 {
-	const most = math.MaxInt64 / int64(time.Second)
+	const mostSeconds = math.MaxInt64 / int64(time.Second)
 	switch g.IntN(10) {
 	case 0:
 		return nil
 	case 1:
-		return ptr.To([]int64{math.MinInt64, -most, -2, -1}[g.IntN(4)])
+		return ptr.To([]int64{math.MinInt64, -mostSeconds, -2, -1}[g.IntN(4)])
 	case 2:
-		return ptr.To(most - g.Int64N(3))
+		return ptr.To(mostSeconds - g.Int64N(3))
 	case 3:
 		return ptr.To(int64(0))
 	default:
@@ -59,7 +59,7 @@ func (g generator) pod() *v1.Pod {
 		end := time.Now().Add(forward - back)
 		pod.DeletionTimestamp = ptr.To(metav1.NewTime(end.Round(0))) // without a monotonic part, as from the store
 	}
-	if pod.DeletionTimestamp != nil || g.oneIn(10) {
+	if pod.DeletionTimestamp != nil || g.oneIn(10) { // a few pods have only this one of the two fields
 		pod.DeletionGracePeriodSeconds = g.seconds()
 	}
 	return pod
