@@ -30,15 +30,15 @@ func Program(t testing.TB, name, debianPackage string) string {
 	return path
 }
 
-// Variable returns the value of an environment variable. If it is empty, Variable skips the test, or fails it if
-// KUBEGRACE_NEED_ALL is 1. The message has by, the command of this repository that sets the variable. It also skips
+// Variable returns the value of an environment variable that a command of this repository sets, such as make dist. If it is
+// empty, Variable skips the test, or fails it if KUBEGRACE_NEED_ALL is 1, with the command in the message. It also skips
 // the test under go test -short.
-func Variable(t testing.TB, name, by string) string {
+func Variable(t testing.TB, name, command string) string {
 	t.Helper()
-	Long(t, "what needs "+by)
+	Long(t, "what needs "+command)
 	value := os.Getenv(name)
 	if value == "" {
-		skipOrFail(t, "needs "+name+" ("+by+")")
+		skipOrFail(t, "needs "+name+" ("+command+")")
 	}
 	return value
 }
@@ -66,13 +66,13 @@ func Long(t testing.TB, what string) {
 
 // Less reports whether the test should do less, because of go test -short or the race detector. what describes what
 // the test leaves out if so.
-func Less(t testing.TB, what string) bool {
+func Less(t testing.TB, what string) (shouldDoLess bool) {
 	t.Helper()
-	less := testing.Short() || raceDetector
-	if less {
+	shouldDoLess = testing.Short() || raceDetector
+	if shouldDoLess {
 		t.Log(leftOut + what)
 	}
-	return less
+	return shouldDoLess
 }
 
 // skipOrFail skips the test, or fails it if KUBEGRACE_NEED_ALL is 1.

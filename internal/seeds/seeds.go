@@ -29,9 +29,9 @@ func Play(t *testing.T, number uint64, play func(t *testing.T, seed uint64) (sto
 		}
 		return 1
 	}
-	const short = 1_000
-	if need.Less(t, fmt.Sprintf("%d of %d seeds of %s", number-short, number, t.Name())) {
-		number = short
+	const fewer = 1_000
+	if need.Less(t, fmt.Sprintf("%d of %d seeds of %s", number-fewer, number, t.Name())) {
+		number = fewer
 	}
 	number = cmp.Or(variable(t, "KUBEGRACE_SIM_SEEDS"), number)
 	var next, failed atomic.Uint64
@@ -41,7 +41,7 @@ func Play(t *testing.T, number uint64, play func(t *testing.T, seed uint64) (sto
 				t.Parallel()
 				for seed := next.Add(1); seed <= number && failed.Load() < 10; seed = next.Add(1) {
 					if story, err := play(t, seed); err != nil {
-						if failed.Add(1) == 1 {
+						if isFirst := failed.Add(1) == 1; isFirst {
 							t.Logf("seed %d\n%s", seed, story())
 						}
 						t.Errorf("seed %d: %v", seed, err)
