@@ -69,28 +69,32 @@ func memberLists(file *ast.File) []memberList {
 			}
 			lists = append(lists, group)
 		case *ast.TypeSpec:
-			if !node.Name.IsExported() {
-				return true
+			if node.Name.IsExported() {
+				lists = append(lists, membersOf(node))
 			}
-			fields := &ast.FieldList{}
-			switch kind := node.Type.(type) {
-			case *ast.StructType:
-				fields = kind.Fields
-			case *ast.InterfaceType:
-				fields = kind.Methods
-			}
-			list := memberList{prefix: node.Name.Name + "."}
-			if !strings.HasSuffix(node.Name.Name, "Options") && !strings.HasSuffix(node.Name.Name, "Config") {
-				list.commentedUntil = fields.Opening
-			}
-			for _, field := range fields.List {
-				list.members = append(list.members, member{field, field.Names, []*ast.CommentGroup{field.Doc, field.Comment}})
-			}
-			lists = append(lists, list)
 		}
 		return true
 	})
 	return lists
+}
+
+// membersOf returns the fields of a struct or the methods of an interface.
+func membersOf(declared *ast.TypeSpec) memberList {
+	name, fields := declared.Name.Name, &ast.FieldList{}
+	switch kind := declared.Type.(type) {
+	case *ast.StructType:
+		fields = kind.Fields
+	case *ast.InterfaceType:
+		fields = kind.Methods
+	}
+	list := memberList{prefix: name + "."}
+	if !strings.HasSuffix(name, "Options") && !strings.HasSuffix(name, "Config") {
+		list.commentedUntil = fields.Opening
+	}
+	for _, field := range fields.List {
+		list.members = append(list.members, member{field, field.Names, []*ast.CommentGroup{field.Doc, field.Comment}})
+	}
+	return list
 }
 
 // uncommented returns a problem for each exported name of the list that lacks a comment. A member on the line after

@@ -105,15 +105,7 @@ func deadLinks(packages map[string]documented, pkg documented, text string) []st
 	visit := func(piece comment.Text) {
 		switch piece := piece.(type) {
 		case comment.Plain:
-			for _, name := range regexp.MustCompile(`\B\[\*?([A-Za-z]\w+(?:[./]\w+)*)\]`).FindAllStringSubmatch(string(piece), -1) {
-				recv, symbol, isMember := strings.Cut(name[1], ".")
-				if !isMember {
-					recv, symbol = "", recv
-				}
-				if !pkg.Parser().LookupSym(recv, symbol) { // it finds unexported names, which no page links to
-					dead = append(dead, name[0])
-				}
-			}
+			dead = append(dead, undeclared(pkg, string(piece))...)
 		case *comment.DocLink:
 			to, ours := packages[piece.ImportPath]
 			if ours && piece.Name != "" && !to.Parser().LookupSym(piece.Recv, piece.Name) {
@@ -125,6 +117,22 @@ func deadLinks(packages map[string]documented, pkg documented, text string) []st
 		visitText(block, visit)
 	}
 	return dead
+}
+
+// undeclared returns the names in square brackets in a text that the package does not declare, with their brackets. No page
+// links to an unexported name, but it counts as declared.
+func undeclared(pkg documented, text string) (names []string) {
+	for _, match := range regexp.MustCompile(`\B\[\*?([A-Za-z]\w+(?:[./]\w+)*)\]`).FindAllStringSubmatch(text, -1) {
+		inBrackets, name := match[0], match[1]
+		recv, symbol, isMember := strings.Cut(name, ".")
+		if !isMember {
+			recv, symbol = "", name
+		}
+		if !pkg.Parser().LookupSym(recv, symbol) {
+			names = append(names, inBrackets)
+		}
+	}
+	return names
 }
 
 // visitText calls visit for each piece of text in a block of a comment, but not for code.

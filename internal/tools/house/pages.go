@@ -114,7 +114,7 @@ func (p page) addHeading(title string) {
 		case r == '-', r == '_', unicode.IsLetter(r), unicode.IsNumber(r):
 			return unicode.ToLower(r)
 		}
-		return -1
+		return -1 // leave it out
 	}, title)
 	unique := anchor
 	for n := 1; p.anchors[unique]; n++ {

@@ -44,11 +44,15 @@ func open(ctx context.Context, root string) (repository, error) {
 // match returns the files at any depth below a folder ("" is the top folder) whose base name matches
 // a pattern of path.Match.
 func (r repository) match(folder, pattern string) []string {
-	return slices.DeleteFunc(slices.Clone(r.files), func(name string) bool {
+	var found []string
+	for _, name := range r.files {
 		matches, _ := path.Match(pattern, path.Base(name)) // the patterns are constants of this program
 		isBelow := folder == "" || strings.HasPrefix(name, folder+"/")
-		return !matches || !isBelow
-	})
+		if matches && isBelow {
+			found = append(found, name)
+		}
+	}
+	return found
 }
 
 // source returns the Go files of packages, without tests and test data.

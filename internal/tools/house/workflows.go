@@ -23,14 +23,9 @@ func checkWorkflows(repo repository) (checked int, problems []string, err error)
 		if err != nil {
 			return checked, problems, err
 		}
-		type step struct{ Run string }
 		var workflow struct {
 			Permissions any
-			Jobs        map[string]struct {
-				Permissions any
-				Timeout     int `yaml:"timeout-minutes"`
-				Steps       []step
-			}
+			Jobs        map[string]job
 		}
 		if err := yaml.Unmarshal(content, &workflow); err != nil {
 			return checked, problems, fmt.Errorf("%s: %w", name, err)
@@ -39,9 +34,7 @@ func checkWorkflows(repo repository) (checked int, problems []string, err error)
 			problems = append(problems, name+": must say permissions: contents: read, and no more")
 		}
 		for id, job := range workflow.Jobs {
-			runs := slices.ContainsFunc(job.Steps, func(step step) bool { return step.Run != "" })
-			attests := fmt.Sprint(job.Permissions) == "map[attestations:write id-token:write]" && !runs
-			if job.Permissions != nil && !attests {
+			if job.Permissions != nil && !job.onlyAttests() {
 				problems = append(problems, fmt.Sprintf("%s: job %s: must have no permissions of its own, or run nothing and attest", name, id))
 			}
 			if job.Timeout == 0 {
@@ -56,6 +49,19 @@ func checkWorkflows(repo repository) (checked int, problems []string, err error)
 	}
 	slices.Sort(problems) // jobs are a map, which has no order
 	return checked, problems, nil
+}
+
+// job is a job of a workflow.
+type job struct {
+	Permissions any
+	Timeout     int `yaml:"timeout-minutes"`
+	Steps       []struct{ Run string }
+}
+
+// onlyAttests reports whether the job has the permissions to attest and no others, and runs no command.
+func (j job) onlyAttests() bool {
+	hasCommands := slices.ContainsFunc(j.Steps, func(step struct{ Run string }) bool { return step.Run != "" })
+	return fmt.Sprint(j.Permissions) == "map[attestations:write id-token:write]" && !hasCommands
 }
 
 // checkDependabot checks that .github/dependabot.yml names every folder with a go.mod, and no other
