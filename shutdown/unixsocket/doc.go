@@ -62,9 +62,9 @@
 //	any other           no effect                                   "error: " and the reason
 //
 // KIND is poweroff, reboot, halt, kexec, soft-reboot, or shutdown if it is unknown. Announcements of several
-// connections are one shutdown. A script that announces another shutdown after cancel must first wait for
-// the reply, and then a second: until the agent holds a new lock, the reply is "released" at once. An announced
-// shutdown is pending for new sessions until half an hour after its deadline or the reply.
+// connections are one shutdown. Announce another shutdown only a second after the reply to cancel: until the
+// agent holds a new lock, the reply is "released" at once. An announced shutdown is pending for new sessions
+// until half an hour after its deadline or the reply.
 //
 // # Security
 //
@@ -76,7 +76,7 @@
 //	What fails                              What happens
 //	socket removed or replaced              it is created again within 1 s; if that fails, Events is
 //	                                          closed, and Connect returns the error
-//	two agents with one path                the later one has the socket until it ends or dies
+//	two agents with one path                the later one has the socket until it ends
 //	another user                            the reply is an error
 //	no line within 10 s, or over 256 B      the reply is an error, and the connection is closed
 //	over 64 silent or waiting connections   the oldest silent one is closed; a waiting one gets an error
