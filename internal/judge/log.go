@@ -36,7 +36,7 @@ func (s *sink) Info(_ int, text string, values ...any) { s.log(nil, text, values
 func (s *sink) Error(err error, text string, values ...any) { s.log(err, text, values) }
 
 // log records a line as the text, the error (nil: there is none) and the values as KEY=VALUE, first those of the
-// logger and then those of the line. The stack of a panic is left out.
+// logger (s.values) and then those of the line. The stack of a panic is left out. A value follows its key in a list.
 func (s *sink) log(err error, text string, values []any) {
 	entry := LogEntry{Reason: text, IsError: err != nil}
 	var b strings.Builder

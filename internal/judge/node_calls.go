@@ -5,8 +5,8 @@ const (
 	nodeExtraCalls   = 20 // calls in progress besides three for each pod
 )
 
-// callsAreBounded: calls do not pile up while they hang: at most three for each pod, such as its kills and messages about
-// it, and nodeExtraCalls others are in progress.
+// callsAreBounded: even if calls hang, few are in progress at the same time: at most three for each pod, such as its kills
+// and messages about it, and nodeExtraCalls others.
 func (h *nodeHistory) callsAreBounded(f NodeFact) {
 	if f.What == NodeState && f.Calls > nodeExtraCalls+3*len(h.pods) {
 		h.violation(f, "for %d pods", len(h.pods))
@@ -14,12 +14,12 @@ func (h *nodeHistory) callsAreBounded(f NodeFact) {
 }
 
 // obsoleteStepIsAborted: the drain waits for one step at a time, such as Prepare or the unmount. When the next step begins,
-// or the drain is over, the call of the last one has returned or was aborted. The end of Run ends all calls.
+// or the drain is over, the call of the previous step has returned or was aborted. The end of Run ends all calls.
 func (h *nodeHistory) obsoleteStepIsAborted(f NodeFact) {
-	last := h.waitingFor
+	previous := h.waitingFor
 	isDrainOver := f.What == NodeState && f.Drain == 0
-	if last.Call != 0 && (isDrainOver || f.What == NodeStep) {
-		h.violation(f, "%s (call %d) goes on", last.Text, last.Call)
+	if inProgress := previous.Call != 0; inProgress && (isDrainOver || f.What == NodeStep) {
+		h.violation(f, "%s (call %d) goes on", previous.Text, previous.Call)
 		h.waitingFor = NodeFact{}
 	}
 	switch f.What {
@@ -28,7 +28,7 @@ func (h *nodeHistory) obsoleteStepIsAborted(f NodeFact) {
 	case NodeStep:
 		h.waitingFor = f
 	case NodeStepped, NodeAborted:
-		if f.Call == last.Call {
+		if f.Call == previous.Call {
 			h.waitingFor = NodeFact{}
 		}
 	default:

@@ -12,35 +12,35 @@ func (h *nodeHistory) shutdownRefusesPods(f NodeFact) {
 
 // killedPodsStayRefusedOthersAreReady checks the pods that run at the end. A pod that was signalled must be refused, even
 // if its kill was given up, or another agent has begun since. Any other pod is ready unless a shutdown is in progress: a
-// shutdown marks pods as not ready before it kills them, and its cancellation must revert that. A pod is left out if a
-// power cut has taken its kill from the log.
+// shutdown marks pods as not ready before it kills them, and its cancellation must revert that. A pod is not judged if a
+// power cut has taken its kill from the log, because the agent then cannot know of the kill.
 func (h *nodeHistory) killedPodsStayRefusedOthersAreReady(f NodeFact) {
 	if f.What != NodeFinished {
 		return
 	}
+	allRefused, refused, ready := f.Refuses, f.Pods, f.Ready
+	mustBeReady := h.Marks && h.state.State == "none"
 	for _, p := range h.pods {
-		if !p.isRunning || p.isLost {
-			continue
-		}
-		if isRefused := f.Refuses || slices.Contains(f.Pods, p.name); p.isKilled && !isRefused {
+		switch {
+		case !p.isRunning || p.isKillLost:
+		case p.isKilled && !allRefused && !slices.Contains(refused, p.name):
 			h.violation(f, "%s was signalled, is running, and is not refused", p.name)
-		}
-		if isReady := slices.Contains(f.Ready, p.name); !p.isKilled && h.Marks && h.state.State == "none" && !isReady {
+		case !p.isKilled && mustBeReady && !slices.Contains(ready, p.name):
 			h.violation(f, "%s is not ready", p.name)
 		}
 	}
 }
 
-// everyEndIsPublished: at the end the API server has the final status of each pod whose kill has succeeded, and of each
-// killed pod that ended because the machine did (the next agent knows of the kill from the log). These pods have an
-// answer. A pod has none, and needs no final status, if a power cut took its kill from the log, if the agent died before it
-// had stored the answer, or if a static pod was started again.
+// everyEndIsPublished: at the end the API server has the final status of each pod that a kill has ended. That is a pod whose
+// kill has succeeded, or a killed pod that ended because the machine did: the next agent knows of the kill from the log.
+// A pod needs no final status if a power cut took its kill from the log, if the agent died before it had stored the
+// answer to the kill, or if a static pod was started again.
 func (h *nodeHistory) everyEndIsPublished(f NodeFact) {
 	if f.What != NodeFinished || !h.Statuses {
 		return
 	}
 	for _, p := range h.pods {
-		if p.answer.What != "" && !p.isTold {
+		if wasEnded := p.answer.What != ""; wasEnded && !p.hasFinalStatus {
 			h.violation(p.answer, "the final status of %s is not published", p.name)
 		}
 	}
@@ -59,41 +59,25 @@ func (h *nodeHistory) onlyEndedPodsArePublished(f NodeFact) {
 	}
 }
 
-// nodeReport is what an agent must report of a shutdown.
+// nodeReport says what an agent must report of a shutdown, and whether it has.
 type nodeReport struct {
-	pods   []string // those that it has killed
-	isMade bool     // the report of the newest drain
-	isDue  bool
+	pods   []string // those that the shutdown has killed
+	isMade bool     // the agent has reported the newest drain of the shutdown
+	isDue  bool     // the drain is over, and the agent has not reported it
 }
 
 // eachShutdownIsReportedOnce: each agent reports each drain of a shutdown once, with every pod that the shutdown has
 // killed. A report is due when the shutdown is cancelled or its lock is released, and must be there at the end.
 func (h *nodeHistory) eachShutdownIsReportedOnce(f NodeFact) {
-	shutdown := f.Shutdown
-	if f.What == NodeReleased || f.What == NodeRetaken {
-		shutdown = h.state.Shutdown
-	}
-	report := h.reports[shutdown]
-	if report == nil {
-		report = &nodeReport{}
-	}
 	switch f.What {
 	case NodeAgentBegan, NodeDied:
 		clear(h.reports)
-		return
-	case NodeCancelled, NodeReleased:
-		report.isDue = report.isDue || !report.isMade
-	case NodeRetaken:
-		report.isMade = false
 	case NodePodRuns:
-		for _, r := range h.reports { // the pod was started again after its report
+		for _, r := range h.reports { // the pod was started again: a later report need not have it
 			r.pods = slices.DeleteFunc(r.pods, func(pod string) bool { return pod == f.Pod })
 		}
-	case NodeKill:
-		report.pods = append(report.pods, f.Pod)
-	case NodeReported:
-		h.checkReport(report, f)
-		report.isMade, report.isDue = true, false
+	case NodeReleased, NodeRetaken: // they do not say of which shutdown
+		h.updateReport(h.state.Shutdown, f)
 	case NodeFinished:
 		for shutdown, r := range h.reports {
 			if r.isDue {
@@ -101,23 +85,45 @@ func (h *nodeHistory) eachShutdownIsReportedOnce(f NodeFact) {
 			}
 		}
 	default:
-	}
-	if shutdown != 0 {
-		h.reports[shutdown] = report
+		h.updateReport(f.Shutdown, f)
 	}
 }
 
-// checkReport adds a violation if a report was made before, has a pod twice, or lacks a pod that was killed.
+// updateReport updates what the agent must report of a shutdown (0: the fact is about none), and checks a report.
+func (h *nodeHistory) updateReport(shutdown int, f NodeFact) {
+	if shutdown == 0 {
+		return
+	}
+	if h.reports[shutdown] == nil {
+		h.reports[shutdown] = &nodeReport{}
+	}
+	report := h.reports[shutdown]
+	switch f.What {
+	case NodeKill:
+		report.pods = append(report.pods, f.Pod)
+	case NodeCancelled, NodeReleased: // the drain is over
+		report.isDue = !report.isMade
+	case NodeRetaken: // another drain of the shutdown begins
+		report.isMade = false
+	case NodeReported:
+		h.checkReport(report, f)
+		report.isMade, report.isDue = true, false
+	default:
+	}
+}
+
+// checkReport adds a violation if the agent has reported the drain before, or the report f has a pod twice or lacks a
+// pod that was killed.
 func (h *nodeHistory) checkReport(due *nodeReport, f NodeFact) {
 	if due.isMade {
 		h.violation(f, "it was reported before")
 	}
-	pods := slices.Sorted(slices.Values(f.Pods))
-	if len(slices.Compact(slices.Clone(pods))) < len(pods) {
+	reported := slices.Sorted(slices.Values(f.Pods))
+	if withoutRepeats := slices.Compact(slices.Clone(reported)); len(withoutRepeats) < len(reported) {
 		h.violation(f, "it has a pod twice")
 	}
 	for _, pod := range due.pods {
-		if !slices.Contains(pods, pod) {
+		if !slices.Contains(reported, pod) {
 			h.violation(f, "%s is not in it", pod)
 		}
 	}

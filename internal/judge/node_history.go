@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// nodeRule is one promise of package shutdown. check is called with each fact, before the history has it, and adds a
-// violation if the fact breaks the promise.
+// nodeRule is one promise of package shutdown. check is called with each fact, before the fact is added to the history,
+// and adds a violation if the fact breaks the promise.
 type nodeRule struct {
 	name  string
 	check func(*nodeHistory, NodeFact)
@@ -65,55 +65,59 @@ type nodeHistory struct {
 	rule       string // the name of the rule that is checked
 	violations []string
 
-	number        int      // of facts
-	state         NodeFact // the newest NodeState fact
-	runHasEnded   bool
-	terminatesAll bool
-	windows       NodeFact     // the newest timetable
-	published     int          // the shutdown that the agent has published last; 0: none
-	publishCalls  map[int]bool // those in progress
-	syncs         map[int]int  // for each call that syncs the log, the number of facts before it
-	pods          map[string]*nodePod
+	factCount         int      // the number of facts so far
+	state             NodeFact // the newest NodeState fact
+	runHasEnded       bool
+	terminatesAll     bool         // TerminateAll was called
+	windows           NodeFact     // the newest timetable
+	publishedShutdown int          // the shutdown that the agent has published last; 0: none
+	publishCalls      map[int]bool // those in progress
+	syncs             map[int]int  // by call that syncs the log: factCount when it began
+	pods              map[string]*nodePod
 
 	// Each of these belongs to one rule, which updates it.
-	timetable  nodeTimetable
-	turn       nodeTurn
-	lock       nodeLock
-	isHeld     bool // the lock was requested since the last cancellation
-	cancelled  NodeFact
-	reports    map[int]*nodeReport // by shutdown
-	waitingFor NodeFact            // the step that the drain waits for; its Call is 0 if there is none
-	idleTicks  int                 // in a row
+	timetable       nodeTimetable
+	turn            nodeTurn
+	lock            nodeLock
+	isLockRequested bool // the lock was requested since the last cancellation
+	cancelled       NodeFact
+	reports         map[int]*nodeReport // by shutdown
+	waitingFor      NodeFact            // the step that the drain waits for; its Call is 0 if there is none
+	idleTicks       int                 // in a row
 }
 
 // nodePod is what the facts so far say about a pod since it runs.
 type nodePod struct {
 	NodeFact // NodePodRuns
 
-	name      string
-	isRunning bool
-	isLost    bool // a power cut has taken its kill from the log
-	isKilled  bool
+	name       string
+	isRunning  bool
+	isKillLost bool // a power cut has taken its kill from the log
+	isKilled   bool
 	// isSignalled says that it was signalled in this boot, as far as the agent can know: it has killed the pod, or reads in
 	// the log that an earlier agent has.
-	isSignalled bool
-	isTold      bool      // the API server has its final status
-	stored      NodeFact  // the newest NodeStored fact
-	storedAt    int       // the number of facts before stored
-	deadline    time.Time // of its last kill, as far as the agent can know; zero: none
-	answer      NodeFact  // of the kill that has ended it; zero: none
-	isProcessed bool      // the agent has finished the step that handles the answer
+	isSignalled    bool
+	hasFinalStatus bool      // the API server has its final status
+	stored         NodeFact  // the newest NodeStored fact
+	storedAt       int       // factCount when it was stored
+	deadline       time.Time // of its last kill, as far as the agent can know; zero: none
+	answer         NodeFact  // says that the killed pod has ended: the NodeKilled fact, or the next boot; zero: none does
+	isProcessed    bool      // the agent has finished the step that handles the answer
 
-	// As far as the newest agent is concerned:
-	calls       int      // kills in progress
-	unsynced    int      // storedAt of the entry with its first kill by this agent; 0: there is none, or it is synced
-	failed      NodeFact // the answer to a kill that must be repeated; zero: none
-	needsNoKill bool     // a kill has succeeded, or a repetition is useless
-	drain       int      // the shutdown whose current drain was the first to signal it; 0: none
-	isGivenUp   bool     // a repetition of the last kill is useless
-	counted     NodeFact // NodeCounted; zero: not counted in the current drain
-	hasTurn     bool     // this agent has killed it, so that a turn must wait for it
-	isAwaited   bool     // no turn of the current drain has waited for it
+	agentPod // what the newest agent has done with it
+}
+
+// agentPod is what one agent has done with a pod.
+type agentPod struct {
+	calls        int      // kills in progress
+	unsynced     int      // storedAt of the entry with its first kill by this agent; 0: there is none, or it is synced
+	failed       NodeFact // the answer to a kill that must be repeated; zero: none
+	needsNoKill  bool     // a kill has succeeded, or a repetition is useless
+	drain        int      // the shutdown whose current drain was the first to signal it; 0: none
+	isGivenUp    bool     // a repetition of the last kill is useless
+	counted      NodeFact // NodeCounted; zero: not counted in the current drain
+	awaitEnd     bool     // this agent has killed it, so that a turn must wait for its end
+	stillAwaited bool     // no turn of the current drain has waited for it yet
 }
 
 // pod returns the history of a pod.
@@ -136,10 +140,10 @@ func (h *nodeHistory) violation(f NodeFact, format string, args ...any) {
 
 // add adds a fact to the history.
 func (h *nodeHistory) add(f NodeFact) {
-	h.number++
+	h.factCount++
 	switch f.What {
 	case NodeAgentBegan:
-		h.runHasEnded, h.terminatesAll, h.published = false, false, 0
+		h.runHasEnded, h.terminatesAll, h.publishedShutdown = false, false, 0
 		clear(h.publishCalls)
 		clear(h.syncs)
 	case NodeRunEnded:
@@ -151,11 +155,11 @@ func (h *nodeHistory) add(f NodeFact) {
 	case NodeWindows:
 		h.windows = f
 	case NodePublish:
-		h.publishCalls[f.Call], h.published = true, f.Shutdown
+		h.publishCalls[f.Call], h.publishedShutdown = true, f.Shutdown
 	case NodePublished:
 		delete(h.publishCalls, f.Call)
 	case NodeSync:
-		h.syncs[f.Call] = h.number
+		h.syncs[f.Call] = h.factCount
 	default:
 	}
 	if f.Pod != "" {
@@ -172,15 +176,15 @@ func (h *nodeHistory) addPodFact(f NodeFact) {
 	p := h.pod(f.Pod)
 	switch f.What {
 	case NodePodRuns:
-		*p = nodePod{NodeFact: f, name: f.Pod, isRunning: true, stored: p.stored, storedAt: p.storedAt}
+		*p = nodePod{NodeFact: f, name: f.Pod, isRunning: true, stored: p.stored, storedAt: p.storedAt} // the log keeps its entry
 	case NodePodEnded:
-		p.isRunning, p.hasTurn = false, false
+		p.isRunning, p.awaitEnd = false, false
 	case NodePodLost:
-		p.isLost, p.isSignalled, p.deadline, p.stored, p.answer = true, false, time.Time{}, NodeFact{}, NodeFact{}
+		p.isKillLost, p.isSignalled, p.deadline, p.stored, p.answer = true, false, time.Time{}, NodeFact{}, NodeFact{}
 	case NodeLogged:
 		p.isKilled, p.isSignalled, p.drain = true, true, 0
 	case NodeStored:
-		p.stored, p.storedAt = f, h.number
+		p.stored, p.storedAt = f, h.factCount
 	case NodeKill:
 		h.addKill(p, f)
 	case NodeKilled:
@@ -190,47 +194,48 @@ func (h *nodeHistory) addPodFact(f NodeFact) {
 	case NodeStarts:
 		p.answer = NodeFact{} // it has no final status
 	case NodeTold:
-		p.isTold = true
+		p.hasFinalStatus = true
 	default:
 	}
 }
 
-// addKill adds a kill of a pod to the history.
+// addKill adds a kill of a pod to the history. f.Shutdown is 0 for a kill outside a drain.
 func (h *nodeHistory) addKill(p *nodePod, f NodeFact) {
+	isFirst := !p.isSignalled
 	switch {
-	case !p.isSignalled:
+	case isFirst:
 		p.drain, p.isGivenUp = f.Shutdown, false
 		if f.Shutdown != 0 && !f.Own { // TerminateAll stores nothing
 			p.unsynced = p.storedAt
 		}
-	case p.drain != f.Shutdown:
+	case p.drain != f.Shutdown: // the kill of one drain is continued by another, or outside a drain
 		p.drain = 0
 	}
-	if wasDropped := f.Shutdown == 0 && !p.counted.Failed; wasDropped {
-		p.counted = NodeFact{} // see eachPodIsCountedOnce
+	if mayCountAgain := f.Shutdown == 0 && !p.counted.Failed; mayCountAgain { // see eachPodIsCountedOnce
+		p.counted = NodeFact{}
 	}
-	if !p.hasTurn && p.isRunning {
-		p.hasTurn, p.isAwaited = true, true
+	if !p.awaitEnd && p.isRunning {
+		p.awaitEnd, p.stillAwaited = true, true
 	}
 	p.isSignalled, p.isKilled, p.deadline, p.failed = true, true, f.Until, NodeFact{}
 	p.calls++
 }
 
-// addAnswer adds the answer to a kill of a pod to the history.
+// addAnswer adds the answer to a kill of a pod to the history. A failed kill must be repeated if no other kill of the pod
+// is in progress or has succeeded, and the agent still kills pods.
 func (h *nodeHistory) addAnswer(p *nodePod, f NodeFact) {
 	p.calls--
-	p.isGivenUp = p.isGivenUp || f.NoRetry && p.calls == 0
-	if f.NoRetry {
-		p.hasTurn = false
-	}
-	if !f.Failed {
-		p.answer, p.isProcessed = f, false
-	}
-	isRetrying := !h.runHasEnded && !h.terminatesAll && (h.state.State == "draining" || h.state.State == "none")
+	isLast := p.calls == 0
+	stillKills := !h.runHasEnded && !h.terminatesAll && (h.state.State == "draining" || h.state.State == "none")
 	switch {
-	case !f.Failed || f.NoRetry:
+	case !f.Failed:
+		p.answer, p.isProcessed = f, false
 		p.needsNoKill, p.failed = true, NodeFact{}
-	case p.calls == 0 && !p.needsNoKill && isRetrying:
+	case f.NoRetry:
+		p.isGivenUp = p.isGivenUp || isLast
+		p.awaitEnd = false
+		p.needsNoKill, p.failed = true, NodeFact{}
+	case isLast && !p.needsNoKill && stillKills:
 		p.failed = f
 	}
 }
@@ -238,10 +243,10 @@ func (h *nodeHistory) addAnswer(p *nodePod, f NodeFact) {
 // addAgentFact adds what a fact about the agent or the machine says about a pod.
 func (h *nodeHistory) addAgentFact(p *nodePod, f NodeFact) {
 	switch f.What {
-	case NodeBooted:
+	case NodeBooted: // a kill of an earlier boot sets no deadline in this one
 		p.isSignalled, p.deadline = false, time.Time{}
 		p.forgetUnprocessed()
-		if p.isKilled && !p.stored.Until.IsZero() { // the next agent knows that it has ended
+		if isLogged := !p.stored.Until.IsZero(); p.isKilled && isLogged { // the next agent knows that it has ended with the machine
 			p.answer, p.isProcessed = f, true
 		}
 	case NodeDied:
@@ -251,23 +256,22 @@ func (h *nodeHistory) addAgentFact(p *nodePod, f NodeFact) {
 		if f.Failed { // the agent has no log, and does not know the deadlines
 			p.deadline = time.Time{}
 		}
-		p.calls, p.unsynced, p.failed, p.needsNoKill, p.drain, p.isGivenUp = 0, 0, NodeFact{}, false, 0, false
-		p.counted, p.hasTurn = NodeFact{}, false
+		p.agentPod = agentPod{}
 	case NodeRunEnded, NodeTerminateAll:
 		p.failed = NodeFact{} // no kill is repeated any more
-	case NodeCancelled, NodeRetaken:
+	case NodeCancelled, NodeRetaken: // the drain that has signalled it is over
 		p.drain = 0
 	case NodeWindows:
 		if !f.Planned { // a drain begins
 			p.counted = NodeFact{}
 		}
-	case NodeSynced:
+	case NodeSynced: // this saves what was stored before the sync began
 		if p.unsynced < h.syncs[f.Call] {
 			p.unsynced = 0
 		}
 	case NodeState:
 		p.isProcessed = true
-		if f.State == "released" {
+		if f.State == "released" { // the drain is over: no kill is repeated
 			p.failed = NodeFact{}
 		}
 	default:

@@ -31,16 +31,17 @@ func (h *nodeHistory) deadlineOnlyMovesEarlier(f NodeFact) {
 // Tolerated: the longest grace period of a bucket may end 100 ms after WaitEnd, and plan.Window.Seconds adds 100 ms before
 // it rounds down to seconds, so that a late timer does not make the grace period a second shorter.
 func (h *nodeHistory) noGraceAfterWaitEnd(f NodeFact) {
-	if h.isFirstKill(f) && f.Shutdown != 0 && f.Seconds > 0 && f.graceEnd().After(h.windows.WaitEnd.Add(2*nodeLag)) {
+	isJudged := h.isFirstKill(f) && f.Shutdown != 0 && f.Seconds > 0
+	if latest := h.windows.WaitEnd.Add(2 * nodeLag); isJudged && f.graceEnd().After(latest) {
 		h.violation(f, "the waits end at %v", sinceBoot(h.windows.WaitEnd))
 	}
 }
 
-// graceFillsTheWindow: what a pod gets with its first kill in a drain
+// graceFillsTheWindow checks the seconds that a pod gets with its first kill in a drain:
 //
-//   - is not too short: the pod gets its own grace period, or all the time that its bucket's window has left if that is
-//     less (leastGrace). A bucket without time is not checked.
-//   - With NoRollOver it is not too long: a bucket does not get the time that lower ones left unused, so the pod gets
+//   - They are not too few: the pod gets its own grace period, or all the time that its bucket's window has left if that
+//     is less (leastGrace). A bucket without time is not checked.
+//   - With NoRollOver they are not too many: a bucket does not get the time that lower ones left unused, so the pod gets
 //     no more than its bucket's own time.
 //
 // A pod that came late may be killed with a higher bucket, so both limits allow for all buckets from its own upwards.
@@ -99,11 +100,13 @@ func (h *nodeHistory) podIsLoggedBeforeKill(f NodeFact) {
 	}
 }
 
-// stateIsPublishedBeforeKill: a drain publishes the node's state before it kills a pod. Otherwise a replacement of the pod
-// could be scheduled on this node. A publish call in progress is enough: one that hangs must not delay the kill.
+// stateIsPublishedBeforeKill: before a drain kills a pod, it has published to the API server that the node shuts down.
+// Otherwise a replacement of the pod could be scheduled on this node. A publish call in progress is enough: one that hangs
+// must not delay the kill. A drain of TerminateAll (Own) need not publish.
 func (h *nodeHistory) stateIsPublishedBeforeKill(f NodeFact) {
-	isPublished := h.published == f.Shutdown || len(h.publishCalls) > 0
-	if h.Publishes && h.isFirstKill(f) && f.Shutdown != 0 && !f.Own && !isPublished {
+	mustPublish := h.Publishes && f.Shutdown != 0 && !f.Own
+	isPublished := h.publishedShutdown == f.Shutdown || len(h.publishCalls) > 0
+	if mustPublish && h.isFirstKill(f) && !isPublished {
 		h.violation(f, "the node's state is not published")
 	}
 }
@@ -139,7 +142,9 @@ func (h *nodeHistory) givenUpKillIsNotRepeated(f NodeFact) {
 	if f.What != NodeKill {
 		return
 	}
-	if p := h.pod(f.Pod); p.isSignalled && p.isGivenUp && p.drain != 0 && p.drain == f.Shutdown {
+	p := h.pod(f.Pod)
+	wasOwnKill := p.isSignalled && p.drain != 0 && p.drain == f.Shutdown
+	if wasOwnKill && p.isGivenUp {
 		h.violation(f, "its kill was given up")
 	}
 }

@@ -11,7 +11,8 @@ import (
 // or that follows the end of Run, need not wait for that. TerminateAll's own kills do not count, because they are not
 // stored.
 func (h *nodeHistory) logIsSyncedBeforeRelease(f NodeFact) {
-	if f.What != NodeReleased || h.runHasEnded || !f.At.Before(h.lock.suspendedUntil) {
+	isDue := !f.At.Before(h.lock.announcedFor)
+	if f.What != NodeReleased || isDue || h.runHasEnded {
 		return
 	}
 	for _, p := range h.pods {
@@ -23,9 +24,9 @@ func (h *nodeHistory) logIsSyncedBeforeRelease(f NodeFact) {
 
 // nodeLock is the inhibitor lock.
 type nodeLock struct {
-	suspendedUntil time.Time // the time that was announced last
-	releaseBy      time.Time // when it must be released; zero: no time is announced for this lock
-	isReleased     bool
+	announcedFor time.Time // the time of release that the agent has announced last
+	releaseBy    time.Time // when it must be released; zero: no time is announced for this lock
+	isReleased   bool
 }
 
 // lockIsReleasedOnceInTime: each inhibitor lock is released once, and not after the time that the agent has announced. That
@@ -45,7 +46,7 @@ func (h *nodeHistory) lockIsReleasedOnceInTime(f NodeFact) {
 		if lock.isReleased {
 			h.violation(f, "it was released")
 		}
-		lock.suspendedUntil, lock.releaseBy = f.Until, times.Later(f.Until, f.At)
+		lock.announcedFor, lock.releaseBy = f.Until, times.Later(f.Until, f.At)
 	case NodeReleased:
 		switch {
 		case lock.isReleased:
@@ -67,30 +68,30 @@ func (h *nodeHistory) lockIsReleasedOnceInTime(f NodeFact) {
 
 // cancellationRevertsEverything: in the step in which a shutdown is cancelled, the agent admits pods again, requests the
 // inhibitor lock, and reverts the node's published state, unless an older publish call is in progress. After a call of
-// TerminateAll pods stay refused.
+// TerminateAll pods stay refused. The NodeState fact at the end of the step is the one that shows this.
 func (h *nodeHistory) cancellationRevertsEverything(f NodeFact) {
 	switch f.What {
 	case NodeAgentBegan, NodeDied:
 		h.cancelled = NodeFact{}
 	case NodeCancelled:
-		h.cancelled, h.isHeld = f, false
+		h.cancelled, h.isLockRequested = f, false
 	case NodeHeldAgain:
-		h.isHeld = true
+		h.isLockRequested = true
 	case NodeState:
-		if h.cancelled.What == "" || f.State != "none" {
-			h.cancelled = NodeFact{}
+		cancelled := h.cancelled
+		h.cancelled = NodeFact{}
+		if cancelled.What == "" || f.State != "none" { // nothing was cancelled in this step, or the node still shuts down
 			return
 		}
 		if f.Refuses && !h.terminatesAll {
-			h.violation(h.cancelled, "pods are refused")
+			h.violation(cancelled, "pods are refused")
 		}
-		if !h.isHeld {
-			h.violation(h.cancelled, "the lock is not requested")
+		if !h.isLockRequested {
+			h.violation(cancelled, "the lock is not requested")
 		}
-		if h.Publishes && h.published != 0 && len(h.publishCalls) == 0 {
-			h.violation(h.cancelled, "the node's state is not reverted")
+		if h.Publishes && h.publishedShutdown != 0 && len(h.publishCalls) == 0 {
+			h.violation(cancelled, "the node's state is not reverted")
 		}
-		h.cancelled = NodeFact{}
 	default:
 	}
 }

@@ -29,7 +29,8 @@ func (h *nodeHistory) windowsOnlyMoveEarlier(f NodeFact) {
 	case NodeState:
 		previous.isStored = true
 	case NodeAgentBegan:
-		if f.Failed || previous.Own || previous.Failed || !previous.isStored {
+		knowsPrevious := !f.Failed && !previous.Own && !previous.Failed && previous.isStored
+		if !knowsPrevious {
 			*previous = nodeTimetable{}
 		}
 	case NodeWindows:
@@ -92,14 +93,15 @@ func (h *nodeHistory) bucketsDoNotOverlap(f NodeFact) {
 		t.setWindows(f)
 	case NodeKill:
 		p := h.pod(f.Pod)
-		if bucket := nodeBucket(t.windows, p.Priority); h.isFirstKill(f) && p.isRunning && f.Shutdown != 0 && bucket > f.Done {
+		isJudged := h.isFirstKill(f) && p.isRunning && f.Shutdown != 0
+		if bucket := nodeBucket(t.windows, p.Priority); isJudged && bucket > f.Done {
 			h.violation(f, "its bucket is %d, and only %d are over", bucket, f.Done)
 		}
 	case NodeState:
 		if isNewDrain := f.Drain != t.state.Drain; isNewDrain {
 			t.state, t.began = f, f.At
 			for _, p := range h.pods { // the new drain waits again for the pods of earlier ones
-				p.isAwaited = p.hasTurn
+				p.stillAwaited = p.awaitEnd
 			}
 		}
 		for turn := t.state.Done; turn < f.Done; turn++ {
@@ -138,13 +140,13 @@ func (h *nodeHistory) endTurn(turn int, f NodeFact) {
 		turnEnd = times.Earlier(turnEnd, t.began.Add(w.OwnTime))
 	}
 	for _, p := range h.pods {
-		if !p.hasTurn || nodeBucket(t.windows, p.Priority) > turn {
+		if !p.awaitEnd || nodeBucket(t.windows, p.Priority) > turn {
 			continue
 		}
-		if p.isAwaited && w.OwnTime > 0 && f.At.Before(turnEnd) {
+		if p.stillAwaited && w.OwnTime > 0 && f.At.Before(turnEnd) {
 			h.violation(f, "the turn of bucket %d is over, though %s runs and has until %v", turn, p.name, sinceBoot(turnEnd))
 		}
-		p.isAwaited = false
+		p.stillAwaited = false
 	}
 	t.began = f.At
 }

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 
@@ -31,7 +32,7 @@ type podRule struct {
 	check func(*podHistory)
 }
 
-// podRules returns the rules. A rule adds the violations that it finds in the history of a pod.
+// podRules returns the rules. Each rule adds the violations that it finds in the history of a pod to that history.
 func podRules() []podRule {
 	return []podRule{
 		{"a deadline only moves earlier", (*podHistory).deadlineOnlyMovesEarlier},
@@ -102,18 +103,11 @@ func (r *Record) podHistories() []*podHistory {
 		}
 		return pods[key]
 	}
-	addKnown := func(p *podHistory, containers ...lifecycle.Container) {
-		for _, c := range containers {
-			p.ids[c.ID] = true
-			if !slices.ContainsFunc(p.known, func(other lifecycle.Container) bool { return isSameRun(c, other) }) {
-				p.known = append(p.known, c)
-			}
-		}
-	}
+	// First all that names its pod.
 	for _, l := range r.lists {
 		if p := historyOf(l.Pod); !l.Returned.IsZero() && l.Err == nil {
 			p.lists = append(p.lists, l)
-			addKnown(p, l.Running...)
+			p.addKnown(l.Running)
 		}
 	}
 	for _, t := range r.terminations {
@@ -123,7 +117,7 @@ func (r *Record) podHistories() []*podHistory {
 		p := historyOf(t.Key)
 		p.terminations = append(p.terminations, t)
 		for _, request := range t.Requests {
-			addKnown(p, request.Containers...)
+			p.addKnown(request.Containers)
 		}
 	}
 	for _, request := range r.kills {
@@ -146,22 +140,35 @@ func (r *Record) podHistories() []*podHistory {
 	// Runs that only KillContainer names come last. They may lack Began, so each is added only if no known run matches.
 	for _, request := range r.kills {
 		if p := historyOf(request.Key); !slices.ContainsFunc(p.known, request.matches) {
-			addKnown(p, request.Containers...)
+			p.addKnown(request.Containers)
 		}
 	}
-	sorted := make([]*podHistory, 0, len(pods))
 	for _, p := range pods {
-		sorted = append(sorted, p)
 		slices.SortFunc(p.lists, func(a, b *List) int { return cmp.Compare(a.Returned.Order, b.Returned.Order) })
 		p.lists = withoutStale(p.lists)
-		for _, s := range r.stops { // StopPod calls name the pod, StopContainer calls only an ID
-			if s.Pod == p.key || p.ids[s.ID] {
-				p.stops = append(p.stops, s)
-			}
+		p.addStops()
+	}
+	return slices.SortedFunc(maps.Values(pods), func(a, b *podHistory) int { return cmp.Compare(a.key, b.key) })
+}
+
+// addKnown adds the runs that are not known yet.
+func (p *podHistory) addKnown(containers []lifecycle.Container) {
+	for _, c := range containers {
+		p.ids[c.ID] = true
+		if !hasRun(p.known, c) {
+			p.known = append(p.known, c)
 		}
 	}
-	slices.SortFunc(sorted, func(a, b *podHistory) int { return cmp.Compare(a.key, b.key) })
-	return sorted
+}
+
+// addStops adds the stops of the pod: StopPod calls name it, and StopContainer calls one of its container IDs, which must
+// all be known.
+func (p *podHistory) addStops() {
+	for _, s := range p.Record.stops {
+		if s.Pod == p.key || p.ids[s.ID] {
+			p.stops = append(p.stops, s)
+		}
+	}
 }
 
 // withoutStale drops stale lists: a list that was requested earlier than another one, but returned later, shows an older
@@ -185,9 +192,11 @@ func (p *podHistory) violation(at time.Time, format string, args ...any) {
 // ID. If several runs share the ID, a call stops the one that was listed last before it. A run that was named
 // without Began matches any run with the ID.
 func (p *podHistory) stopsOf(c lifecycle.Container) (stops []*Stop) {
+	mayBeRun := func(other lifecycle.Container) bool { return other.Began.IsZero() || isSameRun(c, other) }
 	for _, s := range p.stops {
 		stopsPod := s.ID == "" && p.firstKnown(c).Before(s.Called)
-		if stopsPod || s.ID == c.ID && slices.ContainsFunc(p.candidates(s), func(other lifecycle.Container) bool { return other.Began.IsZero() || isSameRun(c, other) }) {
+		stopsRun := s.ID == c.ID && slices.ContainsFunc(p.candidates(s), mayBeRun)
+		if stopsPod || stopsRun {
 			stops = append(stops, s)
 		}
 	}
@@ -199,21 +208,12 @@ func (p *podHistory) stopsOf(c lifecycle.Container) (stops []*Stop) {
 // the call (a run in two of these is returned twice), or all known runs with the ID if no such list has one.
 func (p *podHistory) candidates(s *Stop) (runs []lifecycle.Container) {
 	for _, l := range p.visibleLists(s.Called) {
-		for _, c := range l.Running {
-			if c.ID == s.ID {
-				runs = append(runs, c)
-			}
-		}
+		runs = append(runs, withID(l.Running, s.ID)...)
 	}
 	if len(runs) > 0 {
 		return runs
 	}
-	for _, c := range p.known {
-		if c.ID == s.ID {
-			runs = append(runs, c)
-		}
-	}
-	return runs
+	return withID(p.known, s.ID)
 }
 
 // visibleLists returns the lists that a decision at m may have used, the newest first: those that returned at the
@@ -222,7 +222,7 @@ func (p *podHistory) candidates(s *Stop) (runs []lifecycle.Container) {
 func (p *podHistory) visibleLists(m Moment) (lists []*List) {
 	for _, l := range slices.Backward(p.lists) {
 		switch {
-		case m.Before(l.Returned) || l.Returned == m:
+		case m.Before(l.Returned) || l.Returned == m: // too new
 		case l.Returned.At.Equal(m.At):
 			lists = append(lists, l)
 		default:
@@ -247,7 +247,7 @@ func (p *podHistory) firstKnown(c lifecycle.Container) Moment {
 	first := p.firstListed(c)
 	for _, t := range p.terminations {
 		for _, request := range t.Requests {
-			if request.Called.Before(first) && slices.ContainsFunc(request.Containers, func(other lifecycle.Container) bool { return isSameRun(c, other) }) {
+			if request.Called.Before(first) && hasRun(request.Containers, c) {
 				first = request.Called
 			}
 		}
@@ -282,8 +282,8 @@ func (p *podHistory) forgottenAt(after Moment) Moment {
 	return Moment{}
 }
 
-// isForgotten reports whether Forget was called for the pod after a termination had begun, and before a moment. The
-// termination then gets no new lists, and another termination may begin beside it.
+// isForgotten reports whether Forget was called for the pod after a termination had begun, and before a moment. From the
+// Forget call on, the termination gets no new lists, and another termination of the pod may begin while it goes on.
 func (p *podHistory) isForgotten(t *Termination, before Moment) bool {
 	return p.forgottenAt(t.startedAt()).Before(before)
 }
@@ -352,44 +352,34 @@ func (p *podHistory) isOneAttempt() bool {
 func (p *podHistory) stopsAsUnit() bool { return p.options.Pods != nil }
 
 // hasSeveralRuns reports whether a later run had the ID of an earlier one, so that a hook or a call may be of either.
-func (p *podHistory) hasSeveralRuns(id string) bool {
-	runs := 0
-	for _, c := range p.known {
-		if c.ID == id {
-			runs++
-		}
-	}
-	return runs > 1
-}
+func (p *podHistory) hasSeveralRuns(id string) bool { return len(withID(p.known, id)) > 1 }
 
 // cannotList reports whether the runtime cannot list containers at all.
 func (p *podHistory) cannotList() bool {
 	return slices.ContainsFunc(p.Record.lists, func(l *List) bool { return errors.Is(l.Err, errors.ErrUnsupported) })
 }
 
-// trustsStop reports whether the success of StopContainer proves the end of a container: a Terminate call named it, so
+// successProvesEnd reports whether the success of StopContainer proves the end of a container: a Terminate call named it, so
 // that nothing is listed, or the runtime cannot list.
-func (p *podHistory) trustsStop(id string) bool {
+func (p *podHistory) successProvesEnd(id string) bool {
 	return p.cannotList() || slices.ContainsFunc(p.terminations, func(t *Termination) bool { return t.namesID(id) })
 }
 
 // namesID reports whether a Terminate call named the container.
 func (t *Termination) namesID(id string) bool {
-	return slices.ContainsFunc(t.Requests, func(request *Request) bool {
-		return slices.ContainsFunc(request.Containers, func(c lifecycle.Container) bool { return c.ID == id })
-	})
+	return slices.ContainsFunc(t.Requests, func(request *Request) bool { return len(withID(request.Containers, id)) > 0 })
 }
 
-// isTrustedEnded reports whether the terminator may count a container as ended without a list, because a call that stops
-// it has succeeded before a moment.
-func (p *podHistory) isTrustedEnded(id string, by Moment) bool {
-	return p.trustsStop(id) && slices.ContainsFunc(p.stops, func(s *Stop) bool { return (s.ID == id || s.ID == "") && s.succeeded() && s.Returned.Before(by) })
+// stopProvedEnd reports whether the terminator may count a container as ended without a list, because a call that stops
+// the container or its whole pod (no ID) succeeded before the moment by.
+func (p *podHistory) stopProvedEnd(id string, by Moment) bool {
+	hasStopped := func(s *Stop) bool { return (s.ID == id || s.ID == "") && s.succeeded() && s.Returned.Before(by) }
+	return p.successProvesEnd(id) && slices.ContainsFunc(p.stops, hasStopped)
 }
 
 // lastDeadline returns the earliest deadline that was read. It is the last deadline, because a deadline only moves
 // earlier.
-func (t *Termination) lastDeadline() time.Time {
-	last := t.Readings[0].Deadline
+func (t *Termination) lastDeadline() (last time.Time) {
 	for _, r := range t.Readings {
 		last = times.Earlier(last, r.Deadline)
 	}
@@ -412,29 +402,24 @@ func (t *Termination) deadlineBefore(at time.Time) (deadline time.Time) {
 	return deadline
 }
 
-// includedAt returns when a termination first had to stop a run; zero: never. That is when a request named the run,
+// mustStopSince returns when a termination first had to stop a run; zero: never. That is when a request named the run,
 // or when the first list with it returned, whichever was earlier. A list counts if it was requested after the
 // termination first had to list, and returned before the termination ended and before Forget.
-func (p *podHistory) includedAt(t *Termination, c lifecycle.Container) (included Moment) {
-	forgotten := p.forgottenAt(t.startedAt())
+func (p *podHistory) mustStopSince(t *Termination, c lifecycle.Container) (since Moment) {
 	for _, request := range t.Requests {
-		for _, named := range request.Containers {
-			if isSameRun(named, c) && (included.IsZero() || request.Called.Before(included)) {
-				included = request.Called
-			}
+		if hasRun(request.Containers, c) && request.Called.Before(since) {
+			since = request.Called
 		}
 	}
+	forgotten := p.forgottenAt(t.startedAt())
 	for _, l := range p.lists {
 		isDuring := t.firstListRequest().Before(l.Called) && (t.Done.IsZero() || l.Returned.At.Before(t.Done.At))
 		isBeforeForget := forgotten.IsZero() || l.Returned.At.Before(forgotten.At)
-		if isDuring && isBeforeForget && !l.lacks(c) {
-			if included.IsZero() || l.Returned.Before(included) {
-				included = l.Returned
-			}
-			break
+		if isDuring && isBeforeForget && !l.lacks(c) && l.Returned.Before(since) {
+			since = l.Returned
 		}
 	}
-	return included
+	return since
 }
 
 // matches reports whether a KillContainer call may mean a run: the IDs are equal, and the call names no other start

@@ -31,16 +31,18 @@ func (p *podHistory) deadlineIsEarliestRequested() {
 	}
 	for _, t := range p.terminations {
 		for _, reading := range t.Readings {
-			// It is not later than any deadline whose request had returned before the reading.
+			// Not later than any deadline whose request had returned before the reading began.
 			for _, request := range t.deadlineRequests() {
-				if request.Returned.Before(reading.Called) && !p.isTooLate(t, request) && reading.Deadline.After(request.Deadline) {
+				mustCount := request.Returned.Before(reading.Called) && !p.isTooLate(t, request)
+				if mustCount && reading.Deadline.After(request.Deadline) {
 					p.violation(reading.Returned.At, "it is %v, though %v was requested", p.sinceStart(reading.Deadline), p.sinceStart(request.Deadline))
 				}
 			}
-			// It is not earlier than the earliest deadline that was requested before the reading returned.
-			if !slices.ContainsFunc(all, func(request *Request) bool {
+			// Not earlier than all deadlines that were requested before the reading returned.
+			explains := func(request *Request) bool {
 				return request.Called.Before(reading.Returned) && !request.Deadline.After(reading.Deadline)
-			}) {
+			}
+			if !slices.ContainsFunc(all, explains) {
 				p.violation(reading.Returned.At, "it is %v, earlier than any request", p.sinceStart(reading.Deadline))
 			}
 		}
@@ -62,7 +64,9 @@ func (t *Termination) deadlineRequests() (requests []*Request) {
 
 // isTooLate reports whether a call may have come when the termination had ended, or when Close had been called.
 func (p *podHistory) isTooLate(t *Termination, request *Request) bool {
-	return !t.Done.IsZero() && !request.Called.At.Before(t.Done.At) || p.closedAt().Before(request.Returned)
+	mayBeAfterEnd := !t.Done.IsZero() && !request.Called.At.Before(t.Done.At)
+	mayBeAfterClose := p.closedAt().Before(request.Returned)
+	return mayBeAfterEnd || mayBeAfterClose
 }
 
 // noKillBeforeDeadline: no container is stopped that nobody has asked to stop, and none is killed before its deadline,
@@ -75,24 +79,26 @@ func (p *podHistory) noKillBeforeDeadline() {
 	}
 }
 
-// earliestKill returns the time before which a call may not kill; zero: nobody has requested the end of what it stops. A
+// earliestKill returns the time before which the call s may not kill; zero: nobody has requested the end of what it stops. A
 // StopPod call may kill all containers at the earliest of their deadlines, and a StopContainer call that may mean several
-// runs at the earliest of theirs.
+// runs at the earliest of theirs. A StopContainer call may also be for a KillContainer call whose caller means a run that
+// no list has had yet. Once a list has been seen that was requested since, the run is one of the candidates.
 func (p *podHistory) earliestKill(s *Stop) (earliest time.Time) {
 	if s.ID == "" {
 		return p.earliestDeadlineOf(p.known, s.Called)
 	}
 	earliest = p.earliestDeadlineOf(p.candidates(s), s.Called)
-	for _, request := range p.kills { // the caller may mean a run that no list has had yet
-		if request.Containers[0].ID == s.ID && request.Called.Before(s.Called) && !p.hasListSince(request.Called, s.Called) {
+	for _, request := range p.kills {
+		mayMeanUnlisted := request.Called.Before(s.Called) && !p.hasListSince(request.Called, s.Called)
+		if request.Containers[0].ID == s.ID && mayMeanUnlisted {
 			earliest = times.Earlier(earliest, request.Deadline)
 		}
 	}
 	return earliest
 }
 
-// hasListSince reports whether a decision at the moment at has certainly seen a list that was requested after since.
-// A list that returned at the very time of the decision does not count, because it may not have been seen.
+// hasListSince reports whether a decision at the moment at has certainly seen a list that was requested at the moment
+// since or later. A list that returned at the very time of the decision does not count, because it may not have been seen.
 func (p *podHistory) hasListSince(since, at Moment) bool {
 	seen := p.visibleLists(at)
 	if len(seen) == 0 {
@@ -102,7 +108,8 @@ func (p *podHistory) hasListSince(since, at Moment) bool {
 	return oldest.Returned.At.Before(at.At) && !oldest.Called.Before(since)
 }
 
-// earliestDeadlineOf returns the earliest of the deadlines of several runs; zero: none has one.
+// earliestDeadlineOf returns the earliest time before which a call may kill none of several runs; zero: none of them has a
+// deadline.
 func (p *podHistory) earliestDeadlineOf(runs []lifecycle.Container, called Moment) (earliest time.Time) {
 	for _, c := range runs {
 		earliest = times.Earlier(earliest, p.earliestDeadline(c, called))
@@ -110,8 +117,8 @@ func (p *podHistory) earliestDeadlineOf(runs []lifecycle.Container, called Momen
 	return earliest
 }
 
-// earliestDeadline returns the time before which a run may not be killed by a call: the earliest deadline that was
-// requested before the call; zero: nobody had requested the end of the run.
+// earliestDeadline returns the time before which a run may not be killed by a call that is made at the moment called: the
+// earliest deadline that was requested or read before; zero: nobody had requested the end of the run.
 func (p *podHistory) earliestDeadline(c lifecycle.Container, called Moment) (earliest time.Time) {
 	for _, t := range p.terminations {
 		if !p.mayStop(t, c, called) {
@@ -137,9 +144,9 @@ func (p *podHistory) earliestDeadline(c lifecycle.Container, called Moment) (ear
 }
 
 // mayStop reports whether a termination may be the reason of a call that stops a run:
-//   - it names the run's ID, and had not ended when the call was made, or
-//   - the run began before the pod was forgotten, and before the termination ended, or a start was in progress at
-//     that end: the run may be that of the start, which still belongs to the termination.
+//   - It names the run's ID, and had not ended when the call was made.
+//   - Or the run began before the pod was forgotten and before the termination ended. If a start was in progress when the
+//     termination ended, the run may also have begun later: it may be that of the start, which the termination stops, too.
 func (p *podHistory) mayStop(t *Termination, c lifecycle.Container, called Moment) bool {
 	if t.namesID(c.ID) && !t.Done.Before(called) {
 		return true
@@ -147,8 +154,9 @@ func (p *podHistory) mayStop(t *Termination, c lifecycle.Container, called Momen
 	if p.wasForgottenBefore(t, c.Began) {
 		return false
 	}
+	beganBeforeEnd := t.Done.IsZero() || !t.Done.At.Before(c.Began)
 	hasLateStart := slices.ContainsFunc(p.starts, func(s *Start) bool { return s.Begun.Before(t.Done) && !s.Ended.Before(t.Done) })
-	return t.Done.IsZero() || !t.Done.At.Before(c.Began) || hasLateStart
+	return beganBeforeEnd || hasLateStart
 }
 
 // noStopOutlastsDeadlineAndMinimum: no call lets a run live longer than until the deadline that was in force when the
@@ -158,17 +166,24 @@ func (p *podHistory) mayStop(t *Termination, c lifecycle.Container, called Momen
 func (p *podHistory) noStopOutlastsDeadlineAndMinimum() {
 	for _, c := range p.known {
 		for _, s := range p.stopsOf(c) {
-			var deadline time.Time // the earliest of all terminations that had to stop the run then; zero: none had to
-			for _, t := range p.terminations {
-				includedAt := p.includedAt(t, c)
-				isStopping := !includedAt.IsZero() && includedAt.At.Before(s.Called.At) && !t.Done.By(s.Called.At)
-				if isStopping && !p.isForgotten(t, s.Called) { // after Forget another termination may stop the run
-					deadline = times.Earlier(deadline, t.deadlineBefore(s.Called.At))
-				}
-			}
-			if !deadline.IsZero() && s.Seconds > 0 && s.killAt().After(deadline.Add(minimum+times.Lag)) {
+			deadline := p.deadlineInForce(c, s)
+			latestKill := deadline.Add(minimum + times.Lag)
+			if !deadline.IsZero() && s.Seconds > 0 && s.killAt().After(latestKill) {
 				p.violation(s.Called.At, "stop(%d) of %q kills at %v, its deadline is %v", s.Seconds, c.ID, p.sinceStart(s.killAt()), p.sinceStart(deadline))
 			}
 		}
 	}
+}
+
+// deadlineInForce returns the earliest deadline of the terminations that had to stop a run when the call s was made; zero:
+// none had to. After Forget, another termination may stop the run.
+func (p *podHistory) deadlineInForce(c lifecycle.Container, s *Stop) (deadline time.Time) {
+	for _, t := range p.terminations {
+		since := p.mustStopSince(t, c)
+		isStopping := !since.IsZero() && since.At.Before(s.Called.At) && !t.Done.By(s.Called.At)
+		if isStopping && !p.isForgotten(t, s.Called) {
+			deadline = times.Earlier(deadline, t.deadlineBefore(s.Called.At))
+		}
+	}
+	return deadline
 }

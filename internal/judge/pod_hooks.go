@@ -23,10 +23,10 @@ func (p *podHistory) hookRunsOncePerRun() {
 }
 
 // mayBeNewRun reports whether an ID may mean another run at the moment to than at the moment from, as far as the
-// terminator can know. In between
+// terminator can know: in between, one of these things happened:
 //   - Forget was called for the pod,
 //   - another run with the ID began,
-//   - a stop of the ID succeeded, where that proves the end of a run (trustsStop),
+//   - a stop of the ID succeeded, where that proves the end of a run (successProvesEnd),
 //   - a caller named the running containers, and the ID was not among them, or
 //   - a list had no run with the ID, or another one than before.
 func (p *podHistory) mayBeNewRun(id string, from, to Moment) bool {
@@ -34,10 +34,10 @@ func (p *podHistory) mayBeNewRun(id string, from, to Moment) bool {
 	isEnd := func(s *Stop) bool {
 		return (s.ID == id || s.ID == "") && s.succeeded() && s.Returned.Before(to) && !s.Returned.At.Before(from.At)
 	}
-	return p.forgottenAt(from).Before(to) ||
-		slices.ContainsFunc(p.runs, isStart) ||
-		p.trustsStop(id) && slices.ContainsFunc(p.stops, isEnd) ||
-		p.isUnnamed(id, from, to) || p.isUnlistedOrReplaced(id, from, to)
+	isForgotten := p.forgottenAt(from).Before(to)
+	hasStarted := slices.ContainsFunc(p.runs, isStart)
+	hasEnded := p.successProvesEnd(id) && slices.ContainsFunc(p.stops, isEnd)
+	return isForgotten || hasStarted || hasEnded || p.isUnnamed(id, from, to) || p.isUnlistedOrReplaced(id, from, to)
 }
 
 // isUnnamed reports whether a Terminate call that was in progress between two moments named the running containers,
@@ -45,8 +45,8 @@ func (p *podHistory) mayBeNewRun(id string, from, to Moment) bool {
 func (p *podHistory) isUnnamed(id string, from, to Moment) bool {
 	return slices.ContainsFunc(p.terminations, func(t *Termination) bool {
 		return slices.ContainsFunc(t.Requests, func(request *Request) bool {
-			isBetween := from.Before(request.Returned) && request.Called.Before(to)
-			return !request.ListsContainers && isBetween && !slices.ContainsFunc(request.Containers, func(c lifecycle.Container) bool { return c.ID == id })
+			isBetween, namesContainers := from.Before(request.Returned) && request.Called.Before(to), !request.ListsContainers
+			return isBetween && namesContainers && len(withID(request.Containers, id)) == 0
 		})
 	})
 }
@@ -55,31 +55,32 @@ func (p *podHistory) isUnnamed(id string, from, to Moment) bool {
 // with it than an earlier list: one that began at another time. The earlier list is one of the lists between the moments,
 // or one that a decision at the first moment may have used (visibleLists).
 func (p *podHistory) isUnlistedOrReplaced(id string, from, to Moment) bool {
-	var began []time.Time // of the run with the ID, for each list between the moments
+	var between []lifecycle.Container // the run with the ID in each list between the moments
 	for _, l := range p.lists {
-		if l.Returned.At.Before(from.At) || to.Before(l.Returned) {
+		if isBetween := !l.Returned.At.Before(from.At) && !to.Before(l.Returned); !isBetween {
 			continue
 		}
-		i := slices.IndexFunc(l.Running, func(c lifecycle.Container) bool { return c.ID == id })
-		if i < 0 {
+		runs := withID(l.Running, id)
+		if len(runs) == 0 {
 			return true
 		}
-		began = append(began, l.Running[i].Began)
-		if !began[0].Equal(l.Running[i].Began) {
-			return true
-		}
+		between = append(between, runs[0])
 	}
-	return len(began) > 0 && slices.ContainsFunc(p.visibleLists(from), func(l *List) bool {
-		return slices.ContainsFunc(l.Running, func(c lifecycle.Container) bool { return c.ID == id && !c.Began.Equal(began[0]) })
-	})
+	if len(between) == 0 {
+		return false
+	}
+	isOther := func(c lifecycle.Container) bool { return !isSameRun(c, between[0]) }
+	hasOther := func(l *List) bool { return slices.ContainsFunc(withID(l.Running, id), isOther) }
+	return slices.ContainsFunc(between, isOther) || slices.ContainsFunc(p.visibleLists(from), hasOther)
 }
 
-// hookOfPreviousAgentIsNotRepeated: if all runs that the terminator had been told of with an ID were marked
-// PreStopDone, a previous agent has run the hook, and it does not run again.
+// hookOfPreviousAgentIsNotRepeated: if each list or request that the terminator had received marks the container as
+// PreStopDone, a previous agent has run its hook, and it does not run again.
 func (p *podHistory) hookOfPreviousAgentIsNotRepeated() {
 	for _, h := range p.hooks {
 		runs := p.runsBefore(h.ID, h.Called)
-		if len(runs) > 0 && !slices.ContainsFunc(runs, func(c lifecycle.Container) bool { return !c.PreStopDone }) {
+		hookMayRun := len(runs) == 0 || slices.ContainsFunc(runs, func(c lifecycle.Container) bool { return !c.PreStopDone })
+		if !hookMayRun {
 			p.violation(h.Called.At, "the hook of %q had run for a previous agent", h.ID)
 		}
 	}
@@ -89,10 +90,8 @@ func (p *podHistory) hookOfPreviousAgentIsNotRepeated() {
 // run is returned once for each list or request that has it.
 func (p *podHistory) runsBefore(id string, before Moment) (runs []lifecycle.Container) {
 	add := func(knownAt Moment, containers []lifecycle.Container) {
-		for _, c := range containers {
-			if c.ID == id && knownAt.Before(before) {
-				runs = append(runs, c)
-			}
+		if knownAt.Before(before) {
+			runs = append(runs, withID(containers, id)...)
 		}
 	}
 	for _, l := range p.lists {
@@ -121,18 +120,21 @@ func (p *podHistory) hooksEndByTheDeadlineAndAtClose() {
 		if closed := p.closedAt(); !closed.IsZero() && !h.isOver(times.Later(closed.At, h.Called.At)) {
 			p.violation(closed.At, "the hook of %q continues after Close", h.ID)
 		}
-		for _, c := range p.known {
-			if c.ID != h.ID || p.hasSeveralRuns(c.ID) {
-				continue
-			}
-			for _, t := range p.terminations {
-				includedAt := p.includedAt(t, c)
-				end := times.Later(t.lastDeadline(), includedAt.At)
-				mayRunFor := !includedAt.IsZero() && !t.Done.By(h.Called.At) && !p.isForgotten(t, h.Called)
-				if mayRunFor && !t.Done.By(end) && !h.isOver(end) {
-					p.violation(end, "the hook of %q, which began at %v, continues", h.ID, p.sinceStart(h.Called.At))
-				}
-			}
+		if runs := withID(p.known, h.ID); len(runs) == 1 {
+			p.requireOverByDeadline(h, runs[0])
+		}
+	}
+}
+
+// requireOverByDeadline records a violation for each termination by whose deadline for the container c the hook h is not
+// over, if the hook may run for the termination.
+func (p *podHistory) requireOverByDeadline(h *Hook, c lifecycle.Container) {
+	for _, t := range p.terminations {
+		since := p.mustStopSince(t, c)
+		mayRunFor := !since.IsZero() && !t.Done.By(h.Called.At) && !p.isForgotten(t, h.Called)
+		end := times.Later(t.lastDeadline(), since.At)
+		if mayRunFor && !t.Done.By(end) && !h.isOver(end) {
+			p.violation(end, "the hook of %q, which began at %v, continues", h.ID, p.sinceStart(h.Called.At))
 		}
 	}
 }
@@ -140,38 +142,42 @@ func (p *podHistory) hooksEndByTheDeadlineAndAtClose() {
 // isOver reports whether a hook has returned, or its context has ended, by a time.
 func (h *Hook) isOver(by time.Time) bool { return h.Cancelled.By(by) || h.Returned.By(by) }
 
-// hooksAreReportedAsTheyEnded: the result of a hook is what the hook did. A hook that was cancelled, or that has
-// returned at its deadline, has not failed. A hook that has returned within a second of its cancellation is not
-// abandoned. A result is judged if exactly one hook ran for the ID, during the termination.
+// hooksAreReportedAsTheyEnded: the outcome that a termination reports for a hook is what the hook did (mayBe). It is judged
+// if exactly one hook ran for the ID, during the termination: with several hooks, another run had the ID.
 func (p *podHistory) hooksAreReportedAsTheyEnded() {
 	for _, t := range p.terminations {
 		for _, c := range t.Result.Containers {
 			hooks := slices.DeleteFunc(slices.Clone(p.hooks), func(h *Hook) bool { return h.ID != c.ID })
 			if len(hooks) != 1 || !t.startedAt().Before(hooks[0].Called) || t.Done.Before(hooks[0].Called) {
-				continue // with several hooks, another run had this ID
+				continue
 			}
-			h := hooks[0]
-			hasReturned, wasCancelled := h.Returned.Before(t.Done), h.Cancelled.Before(h.Returned)
-			isReportTrue := true
-			switch c.Hook.Outcome { //nolint:exhaustive // a skipped hook has not run in this termination
-			case lifecycle.HookCompleted:
-				isReportTrue = hasReturned && h.Err == nil
-			case lifecycle.HookFailed:
-				deadline := t.Readings[0].Deadline
-				for _, r := range t.Readings {
-					if r.Called.Before(h.Returned) { // later ones have a deadline that the hook did not have
-						deadline = times.Earlier(deadline, r.Deadline)
-					}
-				}
-				isReportTrue = hasReturned && h.Err != nil && !wasCancelled && h.Returned.At.Before(deadline)
-			case lifecycle.HookCut:
-				isReportTrue = hasReturned && (h.Err != nil || h.IsSleep) // a sleep that ended because its container exited is cut without an error
-			case lifecycle.HookAbandoned:
-				isReportTrue = !h.Cancelled.IsZero() && !h.Returned.By(h.Cancelled.At.Add(abandonAfter-1)) // at exactly abandonAfter, both are right
-			}
-			if !isReportTrue {
+			if !hooks[0].mayBe(c.Hook.Outcome, t) {
 				p.violation(t.Done.At, "the hook of %q is %s", c.ID, c.Hook.Outcome)
 			}
 		}
+	}
+}
+
+// mayBe reports whether a termination may report an outcome for a hook that it has run. A hook that was cancelled, or that
+// returned at its deadline, has not failed. A hook that returned within a second of its cancellation is not abandoned.
+func (h *Hook) mayBe(outcome lifecycle.HookOutcome, t *Termination) bool {
+	hasReturned, wasCancelled := h.Returned.Before(t.Done), h.Cancelled.Before(h.Returned)
+	switch outcome {
+	case lifecycle.HookCompleted:
+		return hasReturned && h.Err == nil
+	case lifecycle.HookFailed:
+		deadline := t.Readings[0].Deadline
+		for _, r := range t.Readings {
+			if r.Called.Before(h.Returned) { // later ones have a deadline that the hook did not have
+				deadline = times.Earlier(deadline, r.Deadline)
+			}
+		}
+		return hasReturned && h.Err != nil && !wasCancelled && h.Returned.At.Before(deadline)
+	case lifecycle.HookCut:
+		return hasReturned && (h.Err != nil || h.IsSleep) // a sleep that ended because its container exited is cut without an error
+	case lifecycle.HookAbandoned:
+		return !h.Cancelled.IsZero() && !h.Returned.By(h.Cancelled.At.Add(abandonAfter-1)) // at exactly abandonAfter, both are right
+	default: // a skipped hook has not run in this termination
+		return true
 	}
 }

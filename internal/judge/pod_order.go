@@ -18,7 +18,7 @@ func (p *podHistory) sidecarsStopLast() {
 			continue
 		}
 		c := candidates[0]
-		if !s.Called.At.Before(p.earliestDeadline(c, s.Called)) {
+		if isBeforeDeadline := s.Called.At.Before(p.earliestDeadline(c, s.Called)); !isBeforeDeadline {
 			continue
 		}
 		for _, t := range p.terminations {
@@ -59,13 +59,13 @@ func (p *podHistory) dependentOf(t *Termination, c lifecycle.Container, at Momen
 }
 
 // mayRun reports whether a termination has to stop a run, and must assume at a moment that the run has not ended: all lists
-// that it may have seen last have the run, no successful stop proves its end (isTrustedEnded), and no caller has named the
+// that it may have seen last have the run, no successful stop proves its end (stopProvedEnd), and no caller has named the
 // running containers without it.
 func (p *podHistory) mayRun(t *Termination, c lifecycle.Container, at Moment) bool {
-	included := p.includedAt(t, c)
-	isIncluded := !included.IsZero() && included.At.Before(at.At)
+	since := p.mustStopSince(t, c)
+	mustStop := !since.IsZero() && since.At.Before(at.At)
 	isMissing := slices.ContainsFunc(p.visibleLists(at), func(l *List) bool { return l.lacks(c) })
-	return isIncluded && !isMissing && !p.isTrustedEnded(c.ID, at) && !p.isUnnamed(c.ID, included, at)
+	return mustStop && !isMissing && !p.stopProvedEnd(c.ID, at) && !p.isUnnamed(c.ID, since, at)
 }
 
 // startingDependent finds what dependentOf cannot find in a list: it returns the name of a container that needs the
@@ -83,9 +83,9 @@ func (p *podHistory) startingDependent(t *Termination, sidecar spec, at Moment) 
 			continue
 		}
 		isStarting := s.Ended.IsZero() || s.Ended.At.After(at.At)
-		mustList := t.firstListRequest().Before(s.Ended) && s.Ended.At.Before(at.At) && !wasForgotten
-		isListed := slices.ContainsFunc(p.visibleLists(at), func(l *List) bool { return s.Ended.Before(l.Called) })
-		if isStarting || mustList && !isListed {
+		needsNewList := t.firstListRequest().Before(s.Ended) && s.Ended.At.Before(at.At) && !wasForgotten
+		hasNewList := slices.ContainsFunc(p.visibleLists(at), func(l *List) bool { return s.Ended.Before(l.Called) })
+		if isStarting || needsNewList && !hasNewList {
 			return s.Name
 		}
 	}

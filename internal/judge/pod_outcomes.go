@@ -10,7 +10,7 @@ import (
 )
 
 // noRunningContainerIsReportedEnded: a termination or KillContainer reports a container as ended only if its end is proved,
-// because its volumes and addresses may then go to other pods. The proof is
+// because its volumes and addresses may then go to other pods. The proof is one of these:
 //   - a list that was requested after the first call that stops the run, and lacks it,
 //   - a list that has a later run with the same ID,
 //   - an empty list, if the result is "not found" and has no ID,
@@ -18,8 +18,8 @@ import (
 func (p *podHistory) noRunningContainerIsReportedEnded() {
 	for _, t := range p.terminations {
 		for _, c := range t.Result.Containers {
-			isNotFound := c.Outcome == lifecycle.OutcomeNotFound
-			if isNotFound && c.ID == "" && t.usesList() && !t.IsForLateStart && !p.hasEmptyList(t) {
+			needsEmptyList := c.Outcome == lifecycle.OutcomeNotFound && c.ID == "" && t.usesList() && !t.IsForLateStart
+			if needsEmptyList && !p.hasEmptyList(t) {
 				p.violation(t.Done.At, "%s is %s, but no list requested since is empty", c.Name, c.Outcome)
 			}
 			if t.usesList() || t.namesID(c.ID) {
@@ -29,30 +29,32 @@ func (p *podHistory) noRunningContainerIsReportedEnded() {
 	}
 	for _, request := range p.kills {
 		for _, c := range p.known {
-			if hasListed := len(p.visibleLists(request.Returned)) > 0; request.matches(c) && hasListed && !p.hasSeveralRuns(c.ID) {
+			hasListed, isOnlyRun := len(p.visibleLists(request.Returned)) > 0, !p.hasSeveralRuns(c.ID)
+			if request.matches(c) && hasListed && isOnlyRun {
 				p.requireEndProved(c, request.Result.Outcome, request.Returned)
 			}
 		}
 	}
 }
 
-// requireEndProved records a violation if an outcome, which a call has returned, means that a run has ended, but this was
-// not proved by then.
+// requireEndProved records a violation if an outcome, which a call has returned at the moment by, means that a run has
+// ended, but no list had proved that by then. Such a list was requested after the first call that stops the run, or after
+// the run was known if there is no such call.
 func (p *podHistory) requireEndProved(run lifecycle.Container, outcome lifecycle.Outcome, by Moment) {
 	known := p.firstKnown(run)
-	if !hasEnded(outcome) || by.IsZero() || known.IsZero() || p.isTrustedEnded(run.ID, by) {
+	if !hasEnded(outcome) || by.IsZero() || known.IsZero() || p.stopProvedEnd(run.ID, by) {
 		return
 	}
-	stoppedAt := known.At
-	// The first call since the run was known. For a run that was not found, calls with its ID do not count.
 	firstStop := slices.IndexFunc(p.stops, func(s *Stop) bool {
 		isDuring := !s.Called.At.Before(known.At) && s.Called.Before(by)
-		return (s.ID == "" || s.ID == run.ID && outcome != lifecycle.OutcomeNotFound) && isDuring
+		stopsRun := s.ID == run.ID && outcome != lifecycle.OutcomeNotFound // calls with the ID of a run that was not found do not count
+		return isDuring && (stopsRun || s.ID == "")
 	})
+	since := known.At
 	if firstStop >= 0 {
-		stoppedAt = p.stops[firstStop].Called.At
+		since = p.stops[firstStop].Called.At
 	}
-	if !slices.ContainsFunc(p.lists, func(l *List) bool { return l.Returned.Before(by) && l.provesEnd(run, stoppedAt) }) {
+	if !slices.ContainsFunc(p.lists, func(l *List) bool { return l.Returned.Before(by) && l.provesEnd(run, since) }) {
 		p.violation(by.At, "%q is %s, but no list requested after its stop lacks it", run.ID, outcome)
 	}
 }
@@ -81,23 +83,27 @@ func (p *podHistory) noRunningPodIsReportedEnded() {
 		if t.Done.IsZero() || isForgotten || !t.usesList() || t.leavesContainers() {
 			continue
 		}
-		lastChange := t.startedAt() // or the end of the last start, if that was later
+		// No container may be in the middle of its start.
 		for _, s := range p.starts {
-			if s.Begun.Before(t.Done) && s.Ended.At.Before(t.Done.At) && lastChange.Before(s.Ended) {
-				lastChange = s.Ended
-			}
 			isStarting := s.Begun.Before(t.startedAt()) && (s.Ended.IsZero() || s.Ended.At.After(t.Done.At))
 			if isStarting && p.forgottenAt(s.Begun).IsZero() {
 				p.violation(t.Done.At, "the pod is %s, but %s is being started", t.Result.Outcome(), s.Name)
+			}
+		}
+		// A list must be newer than the last change: the termination's beginning, or the end of the last start.
+		lastChange := t.startedAt()
+		for _, s := range p.starts {
+			if s.Begun.Before(t.Done) && s.Ended.At.Before(t.Done.At) && lastChange.Before(s.Ended) {
+				lastChange = s.Ended
 			}
 		}
 		lists := p.visibleLists(t.Done)
 		if !t.IsForLateStart && !slices.ContainsFunc(lists, func(l *List) bool { return lastChange.Before(l.Called) }) {
 			p.violation(t.Done.At, "the pod is %s, but no list was requested after %v", t.Result.Outcome(), p.sinceStart(lastChange.At))
 		}
-		isEmpty := func(l *List) bool {
-			return !slices.ContainsFunc(l.Running, func(c lifecycle.Container) bool { return !p.isTrustedEnded(c.ID, t.Done) })
-		}
+		// One of the lists that may be the last must have no running container.
+		mayRun := func(c lifecycle.Container) bool { return !p.stopProvedEnd(c.ID, t.Done) }
+		isEmpty := func(l *List) bool { return !slices.ContainsFunc(l.Running, mayRun) }
 		if len(lists) > 0 && !slices.ContainsFunc(lists, isEmpty) {
 			p.violation(t.Done.At, "the pod is %s, but the runtime lists %s", t.Result.Outcome(), names(lists[0].Running))
 		}
@@ -110,18 +116,14 @@ func (t *Termination) leavesContainers() bool {
 }
 
 // killedIsNotGraceful: a run that the runtime has killed is not reported as Graceful, because an operator who reads that
-// would not look for the cause.
-//
-// Not judged is what the terminator cannot know: a kill after the runtime had said that the run had ended, a run that
-// shares its ID with another one, a run that StopPod has killed for another container, and a run whose end no list has to
-// prove (trustsStop).
+// would not look for the cause. A kill that the terminator cannot know of is not judged (knowsKill).
 func (p *podHistory) killedIsNotGraceful() {
 	for _, t := range p.terminations {
 		for _, run := range p.runs {
 			result := t.result(run.Container)
 			isGraceful := result != nil && result.Outcome == lifecycle.OutcomeGraceful
-			isKilled := run.EndedBy == "KILL" && t.startedAt().Before(run.Exit) && run.Exit.Before(t.Done)
-			if isGraceful && isKilled && p.knowsKill(t, run) {
+			wasKilled := run.EndedBy == "KILL" && t.startedAt().Before(run.Exit) && run.Exit.Before(t.Done)
+			if isGraceful && wasKilled && p.knowsKill(t, run) {
 				p.violation(run.Exit.At, "%q", run.ID)
 			}
 		}
@@ -142,7 +144,7 @@ func (p *podHistory) knowsKill(t *Termination, run *Run) bool {
 		return s.ID == "" && (run.Exit.Before(s.Called) || s.Seconds > 0 && s.Called.At.Equal(run.Exit.At))
 	})
 	sharesID := slices.ContainsFunc(p.runs, func(other *Run) bool { return other != run && other.ID == run.ID })
-	return !wasSaidToHaveEnded && !isKilledForOther && !sharesID && !p.trustsStop(run.ID)
+	return !wasSaidToHaveEnded && !isKilledForOther && !sharesID && !p.successProvesEnd(run.ID)
 }
 
 // wasUnlisted reports whether the termination had to believe that the run had ended before it did: a list lacked the
@@ -167,7 +169,7 @@ func (p *podHistory) wasUnlisted(t *Termination, run *Run) (unlisted bool) {
 func (p *podHistory) everyListedRunHasAResult() {
 	for _, t := range p.terminations {
 		for _, c := range p.known {
-			if !t.Done.IsZero() && !p.includedAt(t, c).IsZero() && t.result(c) == nil {
+			if !t.Done.IsZero() && !p.mustStopSince(t, c).IsZero() && t.result(c) == nil {
 				p.violation(t.Done.At, "%q", c.ID)
 			}
 		}
@@ -186,8 +188,9 @@ func (p *podHistory) failuresAreReported() {
 }
 
 // failedStopsAreLogged: before a container is stopped again, the failure of the last stop is logged as an error: the line
-// says why the pod takes long. A stop need not be logged if another one of the same container succeeded before it
-// failed: its failure then changed nothing. The rule does not apply to a test that records no log.
+// says why the pod takes long. A failure need not be logged if another stop of the same container succeeded before it,
+// but perhaps too late to prevent the failed call: the failure then changed nothing. If the test records no log, nothing
+// is judged.
 func (p *podHistory) failedStopsAreLogged() {
 	for i, s := range p.stops {
 		isFailure := !s.Returned.IsZero() && !s.succeeded() && !errors.Is(s.Err, context.Canceled)
@@ -198,9 +201,9 @@ func (p *podHistory) failedStopsAreLogged() {
 			continue
 		}
 		again := p.stops[i+1+next]
-		needsNoLog := slices.ContainsFunc(p.stops, func(beside *Stop) bool {
-			isUnread := !beside.Returned.At.Before(s.Called.At) // when s was called, this success was perhaps not read yet
-			return beside.ID == s.ID && beside.succeeded() && isUnread && beside.Returned.Before(s.Returned)
+		needsNoLog := slices.ContainsFunc(p.stops, func(other *Stop) bool {
+			mayBeTooLate := !other.Returned.At.Before(s.Called.At)
+			return other.ID == s.ID && other.succeeded() && mayBeTooLate && other.Returned.Before(s.Returned)
 		})
 		isLogged := slices.ContainsFunc(p.logs, func(line LogEntry) bool {
 			return line.IsError && line.Before(again.Called) && strings.Contains(line.Text, p.key) && strings.Contains(line.Text, s.ID)
@@ -215,11 +218,14 @@ func (p *podHistory) failedStopsAreLogged() {
 // listed does not end. Any error line counts. A list that Close has ended is no failure, nor is the answer of a
 // runtime that cannot list. If the test records no log, nothing is judged.
 func (p *podHistory) failedListsAreLogged() {
-	isLogged := slices.ContainsFunc(p.logs, func(s LogEntry) bool { return s.IsError })
+	hasErrorLine := slices.ContainsFunc(p.logs, func(line LogEntry) bool { return line.IsError })
+	if recordsLog := len(p.logs) > 0; !recordsLog || hasErrorLine {
+		return
+	}
 	for _, l := range p.Record.lists {
 		isCancelled := p.closedAt().Before(l.Returned) && (errors.Is(l.Err, context.Canceled) || errors.Is(l.Err, lifecycle.CauseTerminatorClosed))
 		isFailure := l.Err != nil && !isCancelled && !errors.Is(l.Err, errors.ErrUnsupported)
-		if l.Pod == p.key && isFailure && len(p.logs) > 0 && !isLogged {
+		if l.Pod == p.key && isFailure {
 			p.violation(l.Returned.At, "a list failed, and nothing was logged")
 		}
 	}

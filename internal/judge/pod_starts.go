@@ -12,6 +12,9 @@ import (
 // progress (KEP-4438). After Forget every container of the pod may start again.
 func (p *podHistory) noStartAfterTermination() {
 	for _, s := range p.starts {
+		if wasStarted := !s.Begun.IsZero(); !wasStarted {
+			continue
+		}
 		isInProgress := func(t *Termination) bool {
 			hasTime := !s.Begun.At.After(t.deadlineBefore(s.Begun.At.Add(1))) // Add(1): requests at that very time count, too
 			return t.startedAt().Before(s.Begun) && !t.Done.Before(s.Called) && hasTime
@@ -19,7 +22,7 @@ func (p *podHistory) noStartAfterTermination() {
 		for _, t := range p.terminations {
 			mustRefuse := !t.IsForLateStart && t.Requests[0].Returned.Before(s.Called) && !p.isForgotten(t, s.Begun)
 			mayRestart := specOf(t.Pod, s.Name).kind == sidecar && slices.ContainsFunc(p.terminations, isInProgress)
-			if !s.Begun.IsZero() && mustRefuse && !mayRestart {
+			if mustRefuse && !mayRestart {
 				p.violation(s.Begun.At, "%s is started, the pod was terminated at %v", s.Name, p.sinceStart(t.startedAt().At))
 			}
 		}
@@ -40,29 +43,34 @@ func (p *podHistory) lateStartsAreStopped() {
 		}
 		for _, t := range p.terminations {
 			wasStarting := s.Begun.Before(t.startedAt()) && t.startedAt().Before(s.Ended) // when the termination began
-			if t.IsForLateStart || !t.usesList() || !wasStarting || p.wasForgotten(t) {
-				continue
+			if !t.IsForLateStart && t.usesList() && wasStarting && !p.wasForgotten(t) {
+				p.requireStopped(s)
 			}
-			var lists []*List
-			for _, l := range p.lists {
-				if s.Ended.Before(l.Called) && l.Returned.Before(s.Returned) {
-					lists = append(lists, l)
-				}
-			}
-			var givenUp []lifecycle.ContainerResult
-			if s.Result != nil {
-				givenUp = slices.DeleteFunc(slices.Clone(s.Result.Containers), func(c lifecycle.ContainerResult) bool { return hasEnded(c.Outcome) })
-			}
-			if len(lists) == 0 && len(givenUp) == 0 {
-				p.violation(s.Returned.At, "Start(%s) returned, but no list was requested", s.Name)
-			}
-			for _, l := range lists {
-				for _, c := range l.Running {
-					isGivenUp := slices.ContainsFunc(givenUp, func(r lifecycle.ContainerResult) bool { return r.ID == c.ID }) // listed too late
-					if len(p.stopsOf(c)) == 0 && !isGivenUp {
-						p.violation(s.Returned.At, "Start(%s) returned, but %q was not stopped", s.Name, c.ID)
-					}
-				}
+		}
+	}
+}
+
+// requireStopped records a violation if no list was requested between the end of a start and the return of the Start call,
+// or if such a list has a container that was not stopped. See lateStartsAreStopped for the exceptions.
+func (p *podHistory) requireStopped(s *Start) {
+	var lists []*List
+	for _, l := range p.lists {
+		if s.Ended.Before(l.Called) && l.Returned.Before(s.Returned) {
+			lists = append(lists, l)
+		}
+	}
+	var givenUp []lifecycle.ContainerResult
+	if s.Result != nil {
+		givenUp = slices.DeleteFunc(slices.Clone(s.Result.Containers), func(c lifecycle.ContainerResult) bool { return hasEnded(c.Outcome) })
+	}
+	if len(lists) == 0 && len(givenUp) == 0 {
+		p.violation(s.Returned.At, "Start(%s) returned, but no list was requested", s.Name)
+	}
+	for _, l := range lists {
+		for _, c := range l.Running {
+			isGivenUp := slices.ContainsFunc(givenUp, func(r lifecycle.ContainerResult) bool { return r.ID == c.ID })
+			if wasStopped := len(p.stopsOf(c)) > 0; !wasStopped && !isGivenUp {
+				p.violation(s.Returned.At, "Start(%s) returned, but %q was not stopped", s.Name, c.ID)
 			}
 		}
 	}

@@ -9,30 +9,31 @@ import (
 	"github.com/kubegrace/kubegrace/lifecycle"
 )
 
-// everyRunIsStoppedByItsDeadline: each run has had a StopContainer call by its deadline. A run that was first listed
-// after its deadline is stopped at once. The call kills the run at most 2 s later: a container always gets these 2 s.
-// Neither a slow hook nor the order of containers, the runtime or an event recorder may delay the call, because nothing
-// else ends the run. Only if an earlier call did not end the run, a list and a pause may come first.
+// everyRunIsStoppedByItsDeadline: each run has had a StopContainer call by its deadline, or at once if it was first listed
+// after that. The call kills the run at most 2 s later: a container always gets these 2 s. Neither a slow hook nor the
+// order of containers, the runtime or an event recorder may delay the call, because nothing else ends the run. Only if an
+// earlier call did not end the run, a list and a pause may come first.
 //
 // Not judged are runs that need no stop (needsNoStop), and pods with OneAttempt, whose caller repeats failed stops.
 func (p *podHistory) everyRunIsStoppedByItsDeadline() {
 	for _, t := range p.terminations {
 		for _, c := range p.known {
-			included := p.includedAt(t, c)
-			if included.IsZero() || p.isOneAttempt() {
+			since := p.mustStopSince(t, c)
+			if since.IsZero() || p.isOneAttempt() {
 				continue
 			}
-			due := times.Later(t.lastDeadline(), included.At)
+			due := times.Later(t.lastDeadline(), since.At)
 			latest := due // the latest time of the StopContainer call
 			stops := p.stopsOf(c)
-			if slices.ContainsFunc(stops, func(s *Stop) bool { return s.Returned.By(due) }) {
+			if hasEarlier := slices.ContainsFunc(stops, func(s *Stop) bool { return s.Returned.By(due) }); hasEarlier {
 				latest = due.Add(p.repeatPause())
 			}
 			if earlier := p.stopsBefore(c); p.stopsAsUnit() && len(earlier) > 0 { // these calls may have stopped the run, too
 				latest = times.Later(due.Add(p.repeatPause()), p.repeatBy(earlier))
 			}
 			isStopped := slices.ContainsFunc(stops, func(s *Stop) bool {
-				return s.Called.By(latest) && (s.Seconds == 0 || !s.killAt().After(times.Later(due, s.Called.At).Add(minimum+times.Lag)))
+				latestKill := times.Later(due, s.Called.At).Add(minimum + times.Lag)
+				return s.Called.By(latest) && (s.Seconds == 0 || !s.killAt().After(latestKill))
 			})
 			if !isStopped && !p.needsNoStop(t, c, latest) {
 				p.violation(latest, "no StopContainer call kills %q by %v", c.ID, p.sinceStart(due.Add(minimum)))
@@ -48,7 +49,7 @@ func (p *podHistory) everyRunIsStoppedByItsDeadline() {
 //   - the termination has ended, or Close was called.
 func (p *podHistory) needsNoStop(t *Termination, c lifecycle.Container, latest time.Time) bool {
 	end := Moment{At: latest, Order: math.MaxInt} // after everything else at that time
-	mayHaveEnded := t.usesList() && !p.staysListed(c, latest) || p.isTrustedEnded(c.ID, end)
+	mayHaveEnded := t.usesList() && !p.staysListed(c, latest) || p.stopProvedEnd(c.ID, end)
 	isReplaced := slices.ContainsFunc(p.lists, func(l *List) bool { return l.Returned.By(latest) && l.replaces(c) })
 	isGivenUp := !latest.Before(p.earliestDeadline(c, end).Add(p.options.GiveUpAfter))
 	return mayHaveEnded || isReplaced || isGivenUp || t.Done.By(latest) || p.closedAt().By(latest)
@@ -103,23 +104,24 @@ func (p *podHistory) failedStopsAreRepeated() {
 		}
 		for _, c := range p.known {
 			stops := p.stopsOf(c)
-			if p.includedAt(t, c).IsZero() || len(stops) == 0 || p.isTrustedEnded(c.ID, t.Done) {
+			if p.mustStopSince(t, c).IsZero() || len(stops) == 0 || p.stopProvedEnd(c.ID, t.Done) {
 				continue
 			}
-			last, latest := stops[len(stops)-1], p.repeatBy(stops)
+			last, nextBy := stops[len(stops)-1], p.repeatBy(stops)
 			deadline := p.earliestDeadline(c, last.Called)
 			if p.stopsAsUnit() {
 				deadline = p.earliestKill(last)
 			}
 			for _, request := range t.Shortens { // also after the last call: the container is then given up earlier
-				if request.Called.By(latest) {
+				if request.Called.By(nextBy) {
 					deadline = times.Earlier(deadline, request.Deadline)
 				}
 			}
-			isGivenUp := !latest.Before(times.Later(deadline, stops[0].Called.At).Add(p.options.GiveUpAfter))
+			giveUpAt := times.Later(deadline, stops[0].Called.At).Add(p.options.GiveUpAfter)
+			isGivenUp := !nextBy.Before(giveUpAt)
 			hasEnded := slices.ContainsFunc(p.lists, func(l *List) bool { return l.provesEnd(c, last.Called.At) })
-			if !hasEnded && !isGivenUp && !t.Done.By(latest) && !p.closedAt().By(latest) {
-				p.violation(latest, "%q was last stopped at %v, and not again", c.ID, p.sinceStart(last.Called.At))
+			if !hasEnded && !isGivenUp && !t.Done.By(nextBy) && !p.closedAt().By(nextBy) {
+				p.violation(nextBy, "%q was last stopped at %v, and not again", c.ID, p.sinceStart(last.Called.At))
 			}
 		}
 	}
@@ -137,15 +139,17 @@ func (p *podHistory) nothingIsGivenUpEarly() {
 			if c.Outcome != lifecycle.OutcomeRuntimeStuck || p.isOneAttempt() || p.cannotList() || p.wasForgotten(t) {
 				continue
 			}
-			deadline := t.lastDeadline() // of a container without an ID
+			var deadline time.Time
 			switch {
-			case c.ID != "" && p.stopsAsUnit():
+			case c.ID == "": // the result is of the pod as a whole
+				deadline = t.lastDeadline()
+			case p.stopsAsUnit():
 				deadline = p.earliestDeadlineOf(p.known, t.Done)
-			case c.ID != "":
+			default:
 				deadline = p.earliestDeadline(lifecycle.Container{ID: c.ID, Began: c.Began}, t.Done)
 			}
-			if givenUp := deadline.Add(p.options.GiveUpAfter); !deadline.IsZero() && t.Done.At.Before(givenUp) {
-				p.violation(t.Done.At, "%s(%s) is %s before %v", c.Name, c.ID, c.Outcome, p.sinceStart(givenUp))
+			if earliest := deadline.Add(p.options.GiveUpAfter); !deadline.IsZero() && t.Done.At.Before(earliest) {
+				p.violation(t.Done.At, "%s(%s) is %s before %v", c.Name, c.ID, c.Outcome, p.sinceStart(earliest))
 			}
 		}
 	}
@@ -175,20 +179,24 @@ func (p *podHistory) assertEnds(call string, called, ended Moment) {
 	if ended.IsZero() {
 		ended.At = time.Now()
 	}
-	from := called.At
+	lastDeadline := called.At
 	requests := slices.Clone(p.kills)
 	for _, t := range p.terminations {
 		requests = append(requests, t.Requests...)
 	}
 	for _, request := range requests {
 		if request.Called.Before(ended) {
-			from = times.Later(from, request.Deadline)
+			lastDeadline = times.Later(lastDeadline, request.Deadline)
 		}
 	}
-	lastDeadline := from
+	from, lastFirstStop := lastDeadline, lastDeadline.Add(p.options.GiveUpAfter)
 	for _, run := range p.known {
-		if stops := p.stopsOf(run); len(stops) > 0 && stops[0].Called.Before(ended) && !stops[0].Called.At.After(lastDeadline.Add(p.options.GiveUpAfter)) {
-			from = times.Later(from, stops[0].Called.At)
+		stops := p.stopsOf(run)
+		if len(stops) == 0 {
+			continue
+		}
+		if first := stops[0].Called; first.Before(ended) && !first.At.After(lastFirstStop) {
+			from = times.Later(from, first.At)
 		}
 	}
 	end := from.Add(p.options.GiveUpAfter + maxPause + 4*p.options.StopTimeoutSlack + cancelSlack)

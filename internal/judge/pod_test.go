@@ -180,8 +180,8 @@ func TestPodRulesRefuse(t *testing.T) {
 				r.starts = []*Start{{Span: span(0.3, 7), Pod: "pod", Name: "app", Begun: moment(0.4), Ended: moment(7)}}
 			},
 			"a container that needs it was named": func(r podRecord) {
-				u := r.termination().Requests[0]
-				u.ListsContainers, u.Containers = false, r.lists[0].Running
+				request := r.termination().Requests[0]
+				request.ListsContainers, request.Containers = false, r.lists[0].Running
 				r.lists = nil
 				r.stops[1].Span = span(3.2, 6.1)
 			},

@@ -64,9 +64,7 @@ type List struct {
 }
 
 // lacks reports whether the list does not have this run; it may have another run with the same ID.
-func (l *List) lacks(c lifecycle.Container) bool {
-	return !slices.ContainsFunc(l.Running, func(other lifecycle.Container) bool { return isSameRun(c, other) })
-}
+func (l *List) lacks(c lifecycle.Container) bool { return !hasRun(l.Running, c) }
 
 // replaces reports whether the list has a later run with the ID of c.
 func (l *List) replaces(c lifecycle.Container) bool {
@@ -195,7 +193,8 @@ type Record struct {
 // NewRecord returns an empty record.
 func NewRecord() *Record { return &Record{began: time.Now()} }
 
-// record calls do with a new Moment, which is later than all others. It holds the mutex during the call.
+// record calls do with a new Moment, which is later than all others, so that do can record what happens now. It holds the
+// mutex during the call.
 func (r *Record) record(do func(now Moment)) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -203,8 +202,8 @@ func (r *Record) record(do func(now Moment)) {
 	do(Moment{At: time.Now(), Order: r.moments})
 }
 
-// recordCall records that a call begins, and calls add with the mutex locked. The returned function records the end
-// of the call, with its error.
+// recordCall records that a call begins. add adds the call to the record, with the mutex locked. The returned function
+// records that the call has returned, with its error.
 func (r *Record) recordCall(s *Span, add func()) (returned func(error)) {
 	r.record(func(now Moment) {
 		s.Called = now
@@ -215,8 +214,8 @@ func (r *Record) recordCall(s *Span, add func()) (returned func(error)) {
 	}
 }
 
-// Began records that a run has begun, for a simulated runtime. The returned function records its end; only its first
-// call counts. how is "KILL", or another reason.
+// Began records that a run has begun, for a simulated runtime. The returned function records the end of the run, and how it
+// ended: "KILL", or another reason. Only its first call counts.
 func (r *Record) Began(pod *v1.Pod, c lifecycle.Container) (ended func(how string)) {
 	run := &Run{Container: c, Pod: keyOf(pod)}
 	r.record(func(now Moment) {
@@ -239,6 +238,16 @@ func keyOf(pod *v1.Pod) string {
 
 // isSameRun reports whether two containers are the same run.
 func isSameRun(a, b lifecycle.Container) bool { return a.ID == b.ID && a.Began.Equal(b.Began) }
+
+// hasRun reports whether containers has the run c.
+func hasRun(containers []lifecycle.Container, c lifecycle.Container) bool {
+	return slices.ContainsFunc(containers, func(other lifecycle.Container) bool { return isSameRun(c, other) })
+}
+
+// withID returns the runs that have this ID.
+func withID(containers []lifecycle.Container, id string) []lifecycle.Container {
+	return slices.DeleteFunc(slices.Clone(containers), func(c lifecycle.Container) bool { return c.ID != id })
+}
 
 // Line is one recorded fact as text.
 type Line struct {
@@ -296,18 +305,7 @@ func (r *Record) Lines() []Line {
 		for _, reading := range t.Readings {
 			add(reading.Returned, "%s: the deadline is %v", t.Key, r.sinceStart(reading.Deadline))
 		}
-		var results []string
-		for _, c := range t.Result.Containers {
-			result := fmt.Sprintf("%s(%s) %s", c.Name, c.ID, c.Outcome)
-			if c.Hook.Outcome != "" {
-				result += fmt.Sprintf(", hook %s %s", c.Hook.Outcome, c.Hook.Cause)
-			}
-			if c.Err != nil {
-				result += ", error: " + errText(c.Err)
-			}
-			results = append(results, strings.TrimSpace(result))
-		}
-		add(t.Done, "%s: terminated: %s", t.Key, strings.Join(results, "; "))
+		add(t.Done, "%s: terminated: %s", t.Key, resultText(t.Result))
 	}
 	for _, request := range r.kills {
 		if request.IsPostStart {
@@ -335,6 +333,22 @@ func (r *Record) Lines() []Line {
 	}
 	slices.SortFunc(lines, func(a, b Line) int { return cmp.Compare(a.Order, b.Order) })
 	return lines
+}
+
+// resultText returns the result of each container, as in "app(1) Graceful; log(2) Forced, error: ...".
+func resultText(result lifecycle.Result) string {
+	texts := make([]string, 0, len(result.Containers))
+	for _, c := range result.Containers {
+		text := fmt.Sprintf("%s(%s) %s", c.Name, c.ID, c.Outcome)
+		if c.Hook.Outcome != "" {
+			text += fmt.Sprintf(", hook %s %s", c.Hook.Outcome, c.Hook.Cause)
+		}
+		if c.Err != nil {
+			text += ", error: " + errText(c.Err)
+		}
+		texts = append(texts, strings.TrimSpace(text))
+	}
+	return strings.Join(texts, "; ")
 }
 
 // sinceStart returns the time from the start of the record until at; 0 if at is zero.

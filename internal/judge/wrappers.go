@@ -1,6 +1,7 @@
 package judge
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"slices"
@@ -23,11 +24,13 @@ type Terminator struct {
 	record *Record
 }
 
-// NewTerminator returns a terminator that r records. A nil Runtime stays nil, so that lifecycle.NewTerminator sees
-// that it is missing. A test that sets hooks in a request must wrap them with [Record.HandlerRunner].
+// NewTerminator returns a terminator that r records, with its calls of the options' Runtime, Pods, Hooks and Events. A nil
+// Runtime stays nil, so that lifecycle.NewTerminator sees that it is missing. A test that sets hooks in a request must
+// wrap them with [Record.HandlerRunner].
 func (r *Record) NewTerminator(options lifecycle.TerminatorOptions) (*Terminator, error) {
 	wrapped := options
-	if f, isFunc := options.Runtime.(lifecycle.RuntimeFunc); options.Runtime != nil && (!isFunc || f != nil) {
+	f, isFunc := options.Runtime.(lifecycle.RuntimeFunc)
+	if isNilFunc := isFunc && f == nil; options.Runtime != nil && !isNilFunc {
 		wrapped.Runtime = recordedRuntime{r, options.Runtime}
 	}
 	if options.Pods != nil {
@@ -47,12 +50,8 @@ func (r *Record) NewTerminator(options lifecycle.TerminatorOptions) (*Terminator
 	}
 	r.record(func(Moment) {
 		r.options = options
-		if r.options.StopTimeoutSlack == 0 {
-			r.options.StopTimeoutSlack = lifecycle.DefaultStopTimeoutSlack
-		}
-		if r.options.GiveUpAfter == 0 {
-			r.options.GiveUpAfter = lifecycle.DefaultGiveUpAfter
-		}
+		r.options.StopTimeoutSlack = cmp.Or(options.StopTimeoutSlack, lifecycle.DefaultStopTimeoutSlack)
+		r.options.GiveUpAfter = cmp.Or(options.GiveUpAfter, lifecycle.DefaultGiveUpAfter)
 	})
 	return &Terminator{Terminator: tr, record: r}, nil
 }
@@ -70,16 +69,16 @@ func (t *Terminator) Terminate(ctx context.Context, pod *v1.Pod, req lifecycle.R
 		HasDefaultGrace: req.GracePeriodSeconds == nil && pod.DeletionGracePeriodSeconds == nil,
 	}
 	var joinedGrace int64 // the grace period of the termination that the call joins; 0: it joins none
-	before, found := t.Termination(pod)
+	previous, found := t.Termination(pod)
 	if found {
-		joinedGrace = before.Result().GracePeriodSeconds // read before the call, which may shorten it
+		joinedGrace = previous.Result().GracePeriodSeconds // read before the call, which may shorten it
 	}
 	r.record(func(now Moment) { request.Called = now })
 	handle := t.Terminator.Terminate(ctx, pod, req)
-	if isFailed(handle) {
+	if wasRefused(handle) {
 		return handle
 	}
-	if handle != before { // the call has begun another termination
+	if hasJoined := handle == previous; !hasJoined {
 		joinedGrace = 0
 	}
 	request.Deadline = request.Called.At.Add(graceperiod.Duration(max(graceOf(pod, &req, joinedGrace), 0)))
@@ -87,9 +86,9 @@ func (t *Terminator) Terminate(ctx context.Context, pod *v1.Pod, req lifecycle.R
 	return handle
 }
 
-// isFailed reports whether Terminate has refused the request, which it reports as one result without a container
+// wasRefused reports whether Terminate has refused the request, which it reports as one result without a container
 // name. There is then no termination to record.
-func isFailed(handle *lifecycle.Termination) bool {
+func wasRefused(handle *lifecycle.Termination) bool {
 	if !isDone(handle) {
 		return false
 	}
@@ -171,7 +170,7 @@ func (t *Terminator) KillPod(ctx context.Context, pod *v1.Pod, req lifecycle.Req
 // Shorten calls Termination.Shorten and records the call: the deadline that it requests, and the termination's deadline
 // after the call. If Terminate was refused, the handle has no termination, and nothing is recorded.
 func (t *Terminator) Shorten(handle *lifecycle.Termination, seconds int64) bool {
-	if isFailed(handle) {
+	if wasRefused(handle) {
 		return handle.Shorten(seconds)
 	}
 	request := &Request{Deadline: time.Now().Add(graceperiod.Duration(max(seconds, graceperiod.MinimumPodSeconds)))}
@@ -196,11 +195,9 @@ func (t *Terminator) KillContainer(ctx context.Context, pod *v1.Pod, c lifecycle
 	if pod == nil || c.ID == "" {
 		return t.Terminator.KillContainer(ctx, pod, c, req)
 	}
-	var grace int64
+	grace := graceperiod.ForContainer(pod, specOf(pod, c.Name).Container, req.Reason)
 	if req.GracePeriodSeconds != nil {
 		grace = *req.GracePeriodSeconds
-	} else {
-		grace = graceperiod.ForContainer(pod, specOf(pod, c.Name).Container, req.Reason)
 	}
 	request := &Request{
 		Pod: pod, Key: keyOf(pod), Deadline: time.Now().Add(graceperiod.Duration(max(grace, 0))), OneAttempt: req.OneAttempt,
@@ -236,7 +233,7 @@ func (t *Terminator) Start(ctx context.Context, pod *v1.Pod, name string, start 
 	if handle, found := t.Termination(pod); found && isDone(handle) {
 		result := handle.Result()
 		r.record(func(Moment) { s.Result = &result })
-		r.addTermination(handle, pod, nil)
+		r.addTermination(handle, pod, nil) // nil: no Terminate call
 	}
 	returned(err)
 	return err
@@ -301,7 +298,7 @@ func (w recordedPods) StopPod(ctx context.Context, pod *v1.Pod, seconds int64) e
 	return w.record.stop(&Stop{Pod: keyOf(pod), Seconds: seconds}, func() error { return w.PodStopper.StopPod(ctx, pod, seconds) })
 }
 
-// running runs a Running call and records it. If the call panics or ends its goroutine, its error is recorded as
+// running calls list, a Running method, and records the call. If it panics or ends its goroutine, its error is recorded as
 // errDidNotReturn. The caller gets the result of the call. The record gets an error instead if the terminator does not
 // use the result.
 func (r *Record) running(ctx context.Context, pod *v1.Pod, list func(context.Context, *v1.Pod) ([]lifecycle.Container, error)) (running []lifecycle.Container, err error) {
