@@ -21,7 +21,8 @@ func commands(t *testing.T, change string) string {
 	t.Helper()
 	page, err := os.ReadFile("SERIES.md")
 	require.NoError(t, err)
-	_, rest, found := strings.Cut("\n## 0. \n"+string(page), "\n## "+change+". ")
+	headedPage := "\n## " + preamble + ". \n" + string(page) // the preamble has no heading in the page
+	_, rest, found := strings.Cut(headedPage, "\n## "+change+". ")
 	require.True(t, found)
 	section, _, _ := strings.Cut(rest, "\n## ")
 	var all strings.Builder
@@ -92,12 +93,13 @@ func writeFork(t *testing.T, forkDir, testedDir string) (edited map[string]strin
 		require.NoError(t, os.MkdirAll(filepath.Dir(filepath.Join(forkDir, name)), 0o750))
 		return os.WriteFile(filepath.Join(forkDir, name), added.ReplaceAll(data, nil), 0o600)
 	}))
-	for _, only := range onlyInForks(t) {
-		path := filepath.Join(forkDir, only.file)
+	// The functions of a fork that the tested files lack:
+	for _, function := range onlyInForks(t) {
+		path := filepath.Join(forkDir, function.file)
 		data, err := os.ReadFile(path)
 		require.NoError(t, err)
-		require.NoError(t, os.WriteFile(path, []byte(string(data)+only.before), 0o600))
-		edited[only.file] += only.after
+		require.NoError(t, os.WriteFile(path, []byte(string(data)+function.before), 0o600))
+		edited[function.file] += function.after
 	}
 	return edited
 }

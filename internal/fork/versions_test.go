@@ -15,7 +15,7 @@ import (
 // versions returns the folders with files for a fork.
 func versions() []string { return []string{"v1.32", "v1.37"} }
 
-// goCommand runs the go command in a folder.
+// goCommand runs the go command in a folder. env is added to the environment.
 func goCommand(t *testing.T, folder string, env []string, args ...string) {
 	t.Helper()
 	command := exec.CommandContext(t.Context(), "go", args...)
@@ -29,7 +29,7 @@ func goCommand(t *testing.T, folder string, env []string, args ...string) {
 func TestEachVersionBuildsAndPasses(t *testing.T) {
 	for _, version := range versions() {
 		t.Run(version, func(t *testing.T) {
-			goCommand(t, version, nil, "test", "./...")
+			goCommand(t, version, []string{}, "test", "./...")
 			goCommand(t, version, []string{"GOOS=windows"}, "vet", "./...")
 		})
 	}

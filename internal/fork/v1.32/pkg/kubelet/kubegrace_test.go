@@ -16,6 +16,12 @@ import (
 	"k8s.io/kubernetes/pkg/vectors"
 )
 
+// effectiveGracePeriod calls calculateEffectiveGracePeriod for a kill of a pod whose termination has begun with a grace
+// period in seconds; 0: it has not begun.
+func effectiveGracePeriod(begunWith int64, pod *v1.Pod, override *int64) (seconds int64, shortened bool) {
+	return calculateEffectiveGracePeriod(&podSyncStatus{gracePeriod: begunWith}, pod, &KillPodOptions{PodTerminationGracePeriodSecondsOverride: override})
+}
+
 // The cases of the kubelet's Test_calculateEffectiveGracePeriod: the grace period of a kill of a pod whose termination
 // has not begun. If the termination has begun with one second more, the same kill shortens it. A pod without any grace
 // period has the minimum of 1 s.
@@ -35,15 +41,16 @@ func TestEffectiveGracePeriodVectors(t *testing.T) {
 		t.Run(c.Name, func(t *testing.T) {
 			pod := &v1.Pod{Spec: v1.PodSpec{TerminationGracePeriodSeconds: c.Spec}}
 			pod.DeletionGracePeriodSeconds = c.Deletion
-			got, shortened := calculateEffectiveGracePeriod(&podSyncStatus{}, pod, &KillPodOptions{PodTerminationGracePeriodSecondsOverride: c.Override})
+			got, shortened := effectiveGracePeriod(0, pod, c.Override)
 			require.Equal(t, c.Want, got)
 			require.False(t, shortened, "no termination has begun")
-			got, shortened = calculateEffectiveGracePeriod(&podSyncStatus{gracePeriod: c.Want + 1}, pod, &KillPodOptions{PodTerminationGracePeriodSecondsOverride: &c.Want})
+			got, shortened = effectiveGracePeriod(c.Want+1, pod, &c.Want)
 			require.Equal(t, c.Want, got)
 			require.True(t, shortened)
 		})
 	}
-	got, _ := calculateEffectiveGracePeriod(&podSyncStatus{}, &v1.Pod{}, nil)
+	var noOptions *KillPodOptions
+	got, _ := calculateEffectiveGracePeriod(&podSyncStatus{}, &v1.Pod{}, noOptions)
 	require.EqualValues(t, 1, got, "the minimum")
 }
 
@@ -53,9 +60,10 @@ func TestAnOverrideAppliesAfterAForcedDeletion(t *testing.T) {
 	vectors.SetGate(t, kubegrace.Termination, true)
 	pod := &v1.Pod{}
 	pod.DeletionGracePeriodSeconds = vectors.Seconds(0)
-	got, _ := calculateEffectiveGracePeriod(&podSyncStatus{}, pod, &KillPodOptions{PodTerminationGracePeriodSecondsOverride: vectors.Seconds(60)})
-	require.EqualValues(t, 60, got)
-	got, _ = calculateEffectiveGracePeriod(&podSyncStatus{gracePeriod: 1}, pod, &KillPodOptions{PodTerminationGracePeriodSecondsOverride: vectors.Seconds(60)})
+	override := vectors.Seconds(60)
+	got, _ := effectiveGracePeriod(0, pod, override)
+	require.EqualValues(t, 60, got, "no termination has begun")
+	got, _ = effectiveGracePeriod(1, pod, override)
 	require.EqualValues(t, 1, got)
 }
 
@@ -111,8 +119,9 @@ func TestKillPodNowHasTheKubeletsTimeouts(t *testing.T) {
 				require.EqualError(t, err, "timeout waiting to kill pod")
 				require.Equal(t, want, time.Since(began))
 				require.Equal(t, []string{"Warning ExceededGracePeriod Container runtime did not kill the pod within specified grace period."}, vectors.Events(events))
-				require.Equal(t, graces.override, w.updates[0].KillPodOptions.PodTerminationGracePeriodSecondsOverride)
-				close(w.updates[0].KillPodOptions.CompletedCh)
+				kill := w.updates[0].KillPodOptions
+				require.Equal(t, graces.override, kill.PodTerminationGracePeriodSecondsOverride)
+				close(kill.CompletedCh) // ends the goroutine that waits for the kill
 			})
 		})
 	}

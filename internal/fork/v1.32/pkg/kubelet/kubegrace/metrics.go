@@ -133,7 +133,7 @@ func (declaredSeries) Register(c prometheus.Collector) error {
 			return err
 		}
 		if s.IsHidden() { // disabled: c counts, but is not exposed
-			break
+			return nil
 		}
 		return prometheus.AlreadyRegisteredError{ExistingCollector: counting(s), NewCollector: c}
 	}

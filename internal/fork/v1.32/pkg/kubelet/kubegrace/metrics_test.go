@@ -104,9 +104,9 @@ func TestTheKubeletCanRegisterItsSeriesLater(t *testing.T) {
 	require.NoError(t, err)
 	values := map[string]float64{}
 	for _, family := range families {
-		if name, own := strings.CutPrefix(family.GetName(), "kubelet_"); own {
+		if name, isKubelets := strings.CutPrefix(family.GetName(), "kubelet_"); isKubelets {
 			metric := family.GetMetric()[0]
-			values[name] = metric.GetGauge().GetValue() + metric.GetCounter().GetValue()
+			values[name] = metric.GetGauge().GetValue() + metric.GetCounter().GetValue() // it is one of the two: the other is 0
 		}
 	}
 	require.Subset(t, values, map[string]float64{
@@ -114,5 +114,5 @@ func TestTheKubeletCanRegisterItsSeriesLater(t *testing.T) {
 		"sleep_action_terminated_early_total": 1, "lifecycle_handler_http_fallbacks_total": 0,
 	})
 	require.Contains(t, values, "graceful_shutdown_inhibitor_held")
-	require.NotNil(t, ShutdownMetrics(klog.Background()), "a second call returns the same series")
+	require.NotNil(t, ShutdownMetrics(klog.Background()), "a second call, when the series are registered")
 }

@@ -153,9 +153,9 @@ func (m *kubeGenericRuntimeManager) kubegraceKillContainers(ctx context.Context,
 
 // kubegraceForget makes the terminator forget a pod if all its containers and sandboxes were killed. Otherwise the next
 // kill must know which hooks have run.
-func (m *kubeGenericRuntimeManager) kubegraceForget(pod kubetypes.UID, result *kubecontainer.PodSyncResult) {
+func (m *kubeGenericRuntimeManager) kubegraceForget(podUID kubetypes.UID, result *kubecontainer.PodSyncResult) {
 	if kubegraceEnabled() && result.Error() == nil {
-		m.kubegrace().Forget(&v1.Pod{ObjectMeta: metav1.ObjectMeta{UID: pod}})
+		m.kubegrace().Forget(&v1.Pod{ObjectMeta: metav1.ObjectMeta{UID: podUID}})
 	}
 }
 

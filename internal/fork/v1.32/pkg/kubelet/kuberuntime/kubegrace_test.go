@@ -134,7 +134,7 @@ func TestKillPodStopsContainersAndSandboxes(t *testing.T) {
 	onNode(t, 30, func(t *testing.T, n *node) {
 		n.addMain("app", script{})
 		n.addMain("proxy", script{takes: 3 * time.Second})
-		result := n.killPodWithSyncResult(t.Context(), n.pod, n.running, nil)
+		result := n.killPodWithSyncResult(t.Context(), n.pod, n.running, nil) // nil: the pod's own grace period
 		require.NoError(t, result.Error())
 		require.Equal(t, map[string]int64{"app": 30, "proxy": 30}, n.stopTimeouts())
 		require.Equal(t, []string{"sandbox"}, n.runtime.sandboxes)
@@ -186,12 +186,13 @@ func TestARepeatedKillRunsNoHookAgain(t *testing.T) {
 	onNode(t, 30, func(t *testing.T, n *node) {
 		n.addMain("stuck", script{fails: true}).Lifecycle = sleeping(3)
 		n.addMain("app", script{})
-		result := n.killPodWithSyncResult(t.Context(), n.pod, n.running, nil)
-		// The results are those of stuck, of app and of the sandbox.
-		require.ErrorIs(t, result.SyncResults[0].Error, kubecontainer.ErrKillContainer)
-		require.Equal(t, "the runtime is unavailable", result.SyncResults[0].Message, "the unchanged error of the runtime")
-		require.NoError(t, result.SyncResults[1].Error)
-		require.NoError(t, result.SyncResults[2].Error)
+		results := n.killPodWithSyncResult(t.Context(), n.pod, n.running, nil).SyncResults
+		require.Len(t, results, 3)
+		stuck, app, sandbox := results[0], results[1], results[2]
+		require.ErrorIs(t, stuck.Error, kubecontainer.ErrKillContainer)
+		require.Equal(t, "the runtime is unavailable", stuck.Message, "the unchanged error of the runtime")
+		require.NoError(t, app.Error)
+		require.NoError(t, sandbox.Error)
 		require.Equal(t, []string{"sandbox"}, n.runtime.sandboxes)
 
 		n.runtime.remove("stuck")

@@ -139,8 +139,7 @@ func TestHTTPHookVectors(t *testing.T) {
 	for _, c := range vectors.Read[hookVectors](t, "lifecycle/testdata/hooks.yaml").HTTP.Cases {
 		t.Run(c.Name, func(t *testing.T) {
 			fakes := &hookFakes{ips: []string{c.PodIP}}
-			pod, container := vectorPod()
-			_, err := newRunner(t, runnerParts{http: fakes, pods: fakes}).Run(t.Context(), kubecontainer.ContainerID{}, pod, container, c.Get.handler())
+			_, err := runHook(t.Context(), t, runnerParts{http: fakes, pods: fakes}, c.Get.handler())
 			require.NoError(t, err)
 			require.Equal(t, c.URL, fakes.requests[0].URL.String())
 			for name, value := range c.ExtraHeaders {
@@ -154,9 +153,9 @@ func TestHTTPHookVectors(t *testing.T) {
 // event of each hook are the kubelet's. Only sleep hooks run in a synctest bubble, because an httpGet hook may need a
 // real server.
 func TestHandlerRunnerVectors(t *testing.T) {
-	vectors := vectors.Read[hookVectors](t, "lifecycle/testdata/hooks.yaml").Runner
-	require.Len(t, vectors, 13)
-	for _, v := range vectors {
+	cases := vectors.Read[hookVectors](t, "lifecycle/testdata/hooks.yaml").Runner
+	require.Len(t, cases, 13)
+	for _, v := range cases {
 		t.Run(v.Test, func(t *testing.T) {
 			if v.In.Sleep != nil {
 				synctest.Test(t, v.run)
@@ -167,7 +166,8 @@ func TestHandlerRunnerVectors(t *testing.T) {
 	}
 }
 
-// run runs the hook of the case with fakes, and requires its outcome.
+// run runs the hook of the case with fakes, and requires its outcome. A case expects only what it sets in Out; without
+// Out.Err it expects no error.
 func (v runnerVector) run(t *testing.T) {
 	fakes := &hookFakes{ips: []string{"192.0.2.1"}, output: v.In.RunnerOutput}
 	if text := v.In.RunnerErr + v.In.DoerErr; text != "" {
@@ -184,9 +184,8 @@ func (v runnerVector) run(t *testing.T) {
 		ctx, cancel = context.WithTimeout(ctx, time.Duration(v.In.CtxTimeout)*time.Second)
 		defer cancel()
 	}
-	pod, container := vectorPod()
 	events := record.NewFakeRecorder(1)
-	msg, err := newRunner(t, runnerParts{http: doer, commands: fakes, pods: fakes, events: events}).Run(ctx, kubecontainer.ContainerID{Type: "test", ID: "abc1234"}, pod, container, v.handler())
+	msg, err := runHook(ctx, t, runnerParts{http: doer, commands: fakes, pods: fakes, events: events}, v.handler())
 
 	switch want := v.Out.Err.(type) {
 	case string:
@@ -257,6 +256,13 @@ func newRunner(t *testing.T, parts runnerParts) kubecontainer.HandlerRunner {
 	return NewHandlerRunner(parts.http, parts.commands, parts.pods, parts.events)
 }
 
+// runHook runs a hook of the container of vectorPod with kubegrace's runner.
+func runHook(ctx context.Context, t *testing.T, parts runnerParts, handler *v1.LifecycleHandler) (string, error) {
+	t.Helper()
+	pod, container := vectorPod()
+	return newRunner(t, parts).Run(ctx, kubecontainer.ContainerID{Type: "test", ID: "abc1234"}, pod, container, handler)
+}
+
 // NewHandlerRunner returns the kubelet's runner if the feature gate is off, and kubegrace's if it is on.
 func TestTheGateSelectsTheHookRunner(t *testing.T) {
 	require.IsType(t, &handlerRunner{}, NewHandlerRunner(nil, nil, nil, nil))
@@ -266,8 +272,7 @@ func TestTheGateSelectsTheHookRunner(t *testing.T) {
 // The User-Agent of an httpGet hook has the version of the fork, which the linker sets.
 func TestTheUserAgentHasTheVersionOfTheFork(t *testing.T) {
 	fakes := &hookFakes{ips: []string{"192.0.2.1"}}
-	pod, container := vectorPod()
-	_, err := newRunner(t, runnerParts{http: fakes, pods: fakes}).Run(t.Context(), kubecontainer.ContainerID{}, pod, container, action{Port: intstr.FromInt32(80)}.handler())
+	_, err := runGetWithoutHost(t, fakes)
 	require.NoError(t, err)
 	require.Equal(t, "kube-lifecycle/"+version.Get().Major+"."+version.Get().Minor, fakes.requests[0].UserAgent())
 }
@@ -275,16 +280,16 @@ func TestTheUserAgentHasTheVersionOfTheFork(t *testing.T) {
 // runGetWithoutHost runs an httpGet hook that has no host, so that its request goes to the pod's IP.
 func runGetWithoutHost(t *testing.T, fakes *hookFakes) (string, error) {
 	t.Helper()
-	pod, container := vectorPod()
-	return newRunner(t, runnerParts{http: fakes, pods: fakes}).Run(t.Context(), kubecontainer.ContainerID{}, pod, container, action{Path: "stop", Port: intstr.FromInt32(80)}.handler())
+	return runHook(t.Context(), t, runnerParts{http: fakes, pods: fakes}, action{Path: "stop", Port: intstr.FromInt32(80)}.handler())
 }
 
-// An httpGet hook has no host, and its pod has no IP. The hook fails with the kubelet's error and message.
+// An httpGet hook has no host, and its pod has no IP. The hook fails with the kubelet's error and message, which have the
+// pod's empty status.
 func TestAnHTTPHookWithoutAPodIPFails(t *testing.T) {
-	status := &kubecontainer.PodStatus{}
+	want := fmt.Sprintf("failed to find networking container: %v", &kubecontainer.PodStatus{})
 	msg, err := runGetWithoutHost(t, &hookFakes{})
-	require.EqualError(t, err, fmt.Sprintf("failed to find networking container: %v", status))
-	require.Equal(t, fmt.Sprintf(`HTTP lifecycle hook (stop) for Container "containerFoo" in Pod "podFoo_nsFoo()" failed - error: failed to find networking container: %v`, status), msg)
+	require.EqualError(t, err, want)
+	require.Equal(t, `HTTP lifecycle hook (stop) for Container "containerFoo" in Pod "podFoo_nsFoo()" failed - error: `+want, msg)
 }
 
 // An httpGet hook has no host, and its pod's IP is the empty string. The hook fails. The kubelet would send the request
@@ -320,8 +325,7 @@ func TestAnExecHookHasTheRemainingTime(t *testing.T) {
 		fakes := &hookFakes{}
 		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 		defer cancel()
-		pod, container := vectorPod()
-		_, err := newRunner(t, runnerParts{commands: fakes}).Run(ctx, kubecontainer.ContainerID{}, pod, container, &v1.LifecycleHandler{Exec: &v1.ExecAction{Command: []string{"stop"}}})
+		_, err := runHook(ctx, t, runnerParts{commands: fakes}, &v1.LifecycleHandler{Exec: &v1.ExecAction{Command: []string{"stop"}}})
 		require.NoError(t, err)
 		require.Equal(t, []time.Duration{10 * time.Second}, fakes.timeouts)
 	})
@@ -335,8 +339,7 @@ func TestASleepThatIsCutAtItsEndSucceeds(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				ctx, cancel := context.WithTimeout(t.Context(), cut)
 				defer cancel()
-				pod, container := vectorPod()
-				_, err := newRunner(t, runnerParts{}).Run(ctx, kubecontainer.ContainerID{}, pod, container, &v1.LifecycleHandler{Sleep: &v1.SleepAction{Seconds: 1}})
+				_, err := runHook(ctx, t, runnerParts{}, &v1.LifecycleHandler{Sleep: &v1.SleepAction{Seconds: 1}})
 				require.Equal(t, fails, err != nil)
 			})
 		})

@@ -17,8 +17,15 @@ import (
 
 // Each test in this file shows a row of the table of differences in internal/fork/README.md.
 
-// critical is the lowest priority of critical pods.
-const critical = 2000000000
+// The lowest priorities of critical and of other pods.
+const (
+	critical = 2000000000
+	regular  = 0
+)
+
+// longPod returns a pod with a grace period of 60 s, which is longer than the time of any bucket here: a drain gives it all
+// the time of its bucket.
+func longPod(name string, priority int32) *v1.Pod { return shutdowntest.Pod(name, priority, 60) }
 
 // startAndAnnounce starts a manager and announces a shutdown.
 func (k *kubelet) startAndAnnounce(t *testing.T, conf *Config) Manager {
@@ -69,25 +76,25 @@ func (k *kubelet) configWithSlowKills(d time.Duration) *Config {
 // manager admits pods at once. It never kills the critical pod dns, and it takes a new lock.
 func TestACancelledShutdownTakesANewLock(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		k := newKubelet(shutdowntest.Pod("web", 0, 60), shutdowntest.Pod("dns", critical, 60))
+		k := newKubelet(longPod("web", regular), longPod("dns", critical))
 		m := k.startAndAnnounce(t, k.configWithSlowKills(15*time.Second))
 		require.Error(t, m.ShutdownStatus())
 		k.host.Cancel()
 		synctest.Wait()
 		require.NoError(t, m.ShutdownStatus())
-		require.True(t, admit(m, nil).Admit)
+		require.True(t, admits(m))
 		advance(time.Minute)
 		require.Equal(t, map[string]int64{"web": 20}, k.killed())
 		require.Equal(t, 1, k.host.Held())
 	})
 }
 
-// The pod web is being killed with a grace period of 20 s, after which dns would be killed. Then the host announces that it
-// goes down in 9 s. The drain is shortened to fit into the 9 s: after 8.5 s dns is being killed, and after 9 s the lock is
-// released.
+// The pod web is being killed with a grace period of 20 s, after which the critical pod dns would be killed. Then the host
+// announces that it goes down in 9 s. The drain is shortened to fit into the 9 s: after 8.5 s dns is being killed, and
+// after 9 s the lock is released.
 func TestAnEarlierDeadlineShortensTheDrain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		k := newKubelet(shutdowntest.Pod("web", 0, 60), shutdowntest.Pod("dns", critical, 60))
+		k := newKubelet(longPod("web", regular), longPod("dns", critical))
 		k.startAndAnnounce(t, k.configWithSlowKills(time.Hour))
 		require.Equal(t, map[string]int64{"web": 20}, k.killed())
 		k.host.Announce(source.Event{Kind: source.KindPoweroff, Deadline: time.Now().Add(9 * time.Second)})
@@ -101,7 +108,7 @@ func TestAnEarlierDeadlineShortensTheDrain(t *testing.T) {
 // The first two kills of a pod fail. The kill is repeated every second, with what remains of the grace period of 20 s.
 func TestAFailedKillIsRepeatedWithTheRemainingTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		k := newKubelet(shutdowntest.Pod("web", 0, 60))
+		k := newKubelet(longPod("web", regular))
 		conf := k.defaultConfig()
 		var graces []int64
 		conf.KillPodFunc = func(_ *v1.Pod, _ bool, grace *int64, _ func(*v1.PodStatus)) error {
@@ -120,7 +127,7 @@ func TestAFailedKillIsRepeatedWithTheRemainingTime(t *testing.T) {
 // Failed anyway, because the kubelet sets the status when it begins a kill.
 func TestAPodThatMayStillRunIsFailed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		k := newKubelet(shutdowntest.Pod("web", 0, 60))
+		k := newKubelet(longPod("web", regular))
 		k.startAndAnnounce(t, k.configWithSlowKills(time.Hour))
 		advance(time.Minute)
 		require.Zero(t, k.host.Held())
@@ -141,10 +148,10 @@ func TestStatusesAndReadinessAreLeftToTheKubelet(t *testing.T) {
 // The kubelet lists a pod for the first time while another pod is being killed. The listed pod is killed too.
 func TestAPodThatIsListedLateIsKilled(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		web := shutdowntest.Pod("web", 0, 60)
+		web := longPod("web", regular)
 		k := newKubelet(web)
 		k.startAndAnnounce(t, k.configWithSlowKills(5*time.Second))
-		k.setPods(web, shutdowntest.Pod("late", 0, 60))
+		k.setPods(web, longPod("late", regular))
 		advance(time.Minute)
 		require.Contains(t, k.killed(), "late")
 	})
@@ -157,7 +164,7 @@ func TestAListThatIsEmptyAtTheStartIsReadAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		k := newKubelet()
 		k.startAndAnnounce(t, k.defaultConfig())
-		k.setPods(shutdowntest.Pod("web", 0, 60))
+		k.setPods(longPod("web", regular))
 		advance(time.Minute)
 		require.Contains(t, k.killed(), "web")
 	})
@@ -168,9 +175,9 @@ func TestAListThatIsEmptyAtTheStartIsReadAgain(t *testing.T) {
 // that are not critical.
 func TestTheClassNameOfAStaticPodIsResolved(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		static := shutdowntest.Pod("etcd", 0, 60)
+		static := longPod("etcd", regular)
 		static.Spec.Priority, static.Spec.PriorityClassName = nil, "system-node-critical"
-		k := newKubelet(shutdowntest.Pod("web", 0, 60), static)
+		k := newKubelet(longPod("web", regular), static)
 		k.startAndAnnounce(t, k.configWithSlowKills(5*time.Second))
 		require.Equal(t, map[string]int64{"web": 20}, k.killed())
 		advance(time.Minute)
@@ -184,7 +191,7 @@ func TestTheClassNameOfAStaticPodIsResolved(t *testing.T) {
 func TestARestartedKubeletResumesTheDrain(t *testing.T) {
 	dir := t.TempDir()
 	synctest.Test(t, func(t *testing.T) {
-		k := newKubelet(shutdowntest.Pod("web", 0, 60), shutdowntest.Pod("dns", critical, 60))
+		k := newKubelet(longPod("web", regular), longPod("dns", critical))
 		conf := k.configWithSlowKills(25 * time.Second)
 		conf.StateDirectory = dir
 		m := newManagerOfHost(conf, k.host)
@@ -196,7 +203,7 @@ func TestARestartedKubeletResumesTheDrain(t *testing.T) {
 		require.Equal(t, map[string]int64{"web": 20}, k.killed())
 
 		next := newManagerOfHost(conf, k.host)
-		require.False(t, admit(next, nil).Admit)
+		require.False(t, admits(next))
 		require.Error(t, next.ShutdownStatus())
 		stop = k.startManager(t, next)
 		advance(time.Minute)
@@ -210,7 +217,7 @@ func TestARestartedKubeletResumesTheDrain(t *testing.T) {
 // clock advances by 21 s, web's 20 s are over, and dns has what is left of 30 s: 9 s.
 func TestTheConfigsClockTimesTheDrain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		k := newKubelet(shutdowntest.Pod("web", 0, 60), shutdowntest.Pod("dns", critical, 60))
+		k := newKubelet(longPod("web", regular), longPod("dns", critical))
 		conf := k.configWithSlowKills(time.Hour)
 		clock := clocktesting.NewFakeClock(time.Now())
 		conf.Clock = clock

@@ -107,6 +107,12 @@ func (k *kubelet) killPod(pod *v1.Pod, isEvicted bool, override *int64, fn func(
 	return nil
 }
 
+// admits reports whether a manager admits pods. It asks without a pod, which is answered as for any pod.
+func admits(m Manager) bool {
+	var anyPod *v1.Pod
+	return admit(m, anyPod).Admit
+}
+
 // start runs a manager until the test ends.
 func (k *kubelet) start(t *testing.T, conf *Config) Manager {
 	t.Helper()
@@ -140,7 +146,7 @@ func advance(d time.Duration) {
 // The host announces a shutdown. The node's status is synced once after the announcement, before the first kill.
 func TestTheNodesStatusIsSyncedBeforeTheFirstKill(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		k := newKubelet(shutdowntest.Pod("web", 0, 5))
+		k := newKubelet(shutdowntest.Pod("web", regular, 5))
 		conf := k.defaultConfig()
 		syncedAtKill := -1
 		conf.KillPodFunc = func(pod *v1.Pod, evict bool, grace *int64, fn func(*v1.PodStatus)) error {
@@ -159,10 +165,10 @@ func TestTheNodesStatusIsSyncedBeforeTheFirstKill(t *testing.T) {
 	})
 }
 
-// A shutdown has the kubelet's event and state file, and the unmounts of the killed pod are awaited.
+// In a shutdown the manager records the kubelet's event, writes its state file, and awaits the unmounts of the killed pod.
 func TestTheEffectsOfAShutdownAreTheKubelets(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		k := newKubelet(shutdowntest.Pod("web", 0, 5))
+		k := newKubelet(shutdowntest.Pod("web", regular, 5))
 		conf := k.defaultConfig()
 		conf.StateDirectory = t.TempDir()
 		k.startAndAnnounce(t, conf)
@@ -178,7 +184,7 @@ func TestTheEffectsOfAShutdownAreTheKubelets(t *testing.T) {
 func TestTheTimesOfAShutdownAreInTheKubeletsMetrics(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		kubeletmetrics.Register()
-		k := newKubelet(shutdowntest.Pod("web", 0, 5))
+		k := newKubelet(shutdowntest.Pod("web", regular, 5))
 		began := float64(time.Now().Unix())
 		k.startAndAnnounce(t, k.defaultConfig())
 		advance(time.Minute)
@@ -204,7 +210,7 @@ func TestAFailedStartIsRetried(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		k := newKubelet()
 		k.host.ConnectErr = errors.New("no bus")
-		k.start(t, k.config(30*time.Second, 0))
+		k.start(t, k.defaultConfig())
 		require.Zero(t, k.host.Held())
 		k.host.Script(func(h *shutdowntest.Host) { h.ConnectErr = nil })
 		advance(2 * time.Second)
@@ -224,21 +230,22 @@ func TestTheLockIsTakenForAShorterDelay(t *testing.T) {
 
 // The configuration has no grace period for shutdowns, so the manager is the kubelet's stub.
 func TestNoGracePeriodMeansTheStub(t *testing.T) {
-	require.Equal(t, managerStub{}, newManagerOfHost(newKubelet().config(0, 0), &shutdowntest.Host{}))
+	const total, critical = 0, 0
+	require.Equal(t, managerStub{}, newManagerOfHost(newKubelet().config(total, critical), &shutdowntest.Host{}))
 }
 
 // If the kubelet's feature gate is off, the manager is the kubelet's stub.
 func TestADisabledGateMeansTheStub(t *testing.T) {
 	vectors.SetGate(t, features.GracefulNodeShutdown, false)
-	require.Equal(t, managerStub{}, newManagerOfHost(newKubelet().config(30*time.Second, 0), &shutdowntest.Host{}))
+	require.Equal(t, managerStub{}, newManagerOfHost(newKubelet().defaultConfig(), &shutdowntest.Host{}))
 }
 
 // The configuration is a list of priorities: 30 s for the pod web of priority 0, and 20 s for the pod db of priority
 // 10. web ends at once, so its 30 s go to db, which has 50 s.
 func TestUnusedTimeGoesToTheNextPriority(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		k := newKubelet(shutdowntest.Pod("web", 0, 60), shutdowntest.Pod("db", 10, 60))
-		conf := k.config(0, 0)
+		k := newKubelet(longPod("web", 0), longPod("db", 10))
+		conf := k.config(0, 0) // the list replaces these two grace periods
 		conf.ShutdownGracePeriodByPodPriority = []kubeletconfig.ShutdownGracePeriodByPodPriority{{Priority: 10, ShutdownGracePeriodSeconds: 20}, {Priority: 0, ShutdownGracePeriodSeconds: 30}}
 		k.start(t, conf)
 		k.host.Announce(source.Event{Kind: source.KindReboot})
@@ -251,8 +258,8 @@ func TestUnusedTimeGoesToTheNextPriority(t *testing.T) {
 // kills the pods with a grace period of 0 s and releases the lock.
 func TestPrioritiesWithoutSecondsTakeTheLock(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		k := newKubelet(shutdowntest.Pod("web", 0, 60))
-		conf := k.config(0, 0)
+		k := newKubelet(longPod("web", regular))
+		conf := k.config(0, 0) // the list replaces these two grace periods
 		conf.ShutdownGracePeriodByPodPriority = []kubeletconfig.ShutdownGracePeriodByPodPriority{{Priority: 0}}
 		k.start(t, conf)
 		require.Equal(t, 1, k.host.Held())
@@ -268,7 +275,8 @@ func TestPrioritiesWithoutSecondsTakeTheLock(t *testing.T) {
 // kubelet's stub.
 func TestAnInvalidConfigIsLogged(t *testing.T) {
 	var log bytes.Buffer
-	conf := newKubelet().config(time.Second, time.Minute)
+	const total, critical = time.Second, time.Minute
+	conf := newKubelet().config(total, critical)
 	conf.Logger = textlogger.NewLogger(textlogger.NewConfig(textlogger.Output(&log)))
 	require.Equal(t, managerStub{}, newManagerOfHost(conf, &shutdowntest.Host{}))
 	require.Contains(t, log.String(), "shutdownGracePeriodCriticalPods {1m0s} must be <= shutdownGracePeriod {1s}")
@@ -289,7 +297,7 @@ func TestStartDoesNotWaitForAnUnresponsiveBus(t *testing.T) {
 	defer stop()
 	require.NoError(t, startManager(ctx, m))
 	require.Less(t, time.Since(began), 4*time.Second, "2 s, and 2 s more for a slow machine")
-	require.True(t, admit(m, nil).Admit)
+	require.True(t, admits(m))
 }
 
 // NewManager returns the kubelet's manager if the feature gate is off, and kubegrace's if it is on.

@@ -27,8 +27,8 @@ func TestREADMEShowsTheLog(t *testing.T) {
 	}
 	var log bytes.Buffer
 	synctest.Test(t, func(t *testing.T) {
-		dns := shutdowntest.Pod("dns", 2000000000, 30)
-		k := newKubelet(shutdowntest.Pod("web", 0, 30), dns)
+		const graceSeconds = 30
+		k := newKubelet(shutdowntest.Pod("web", regular, graceSeconds), shutdowntest.Pod("dns", critical, graceSeconds))
 		conf := k.defaultConfig()
 		conf.Logger = textlogger.NewLogger(textlogger.NewConfig(textlogger.Output(&log), textlogger.Verbosity(1)))
 		k.start(t, conf)

@@ -47,10 +47,13 @@ type managerCase struct {
 	} `json:"status_common"`
 }
 
+// noGrace is the grace period of a pod that has none.
+const noGrace = -1
+
 // podFromDescription returns a running pod with the priority and the grace period of a description.
 func podFromDescription(t *testing.T, name string, description []string) *v1.Pod {
 	t.Helper()
-	pod := shutdowntest.Pod(name, 0, -1)
+	pod := shutdowntest.Pod(name, regular, noGrace)
 	for _, text := range description {
 		property, value, _ := strings.Cut(text, " ")
 		if value == "nil" {
@@ -81,7 +84,7 @@ func (v managerVectors) podsOf(t *testing.T, c managerCase) []*v1.Pod {
 		}
 	case map[string]any:
 		for name, phase := range given {
-			pod := shutdowntest.Pod(name, 0, -1)
+			pod := shutdowntest.Pod(name, regular, noGrace)
 			pod.Status.Phase = v1.PodPhase(phase.(string))
 			pods = append(pods, pod)
 		}
@@ -104,7 +107,7 @@ func TestManagerVectors(t *testing.T) {
 				total := time.Duration(c.Total) * time.Second
 				m := k.start(t, k.config(total, time.Duration(c.Critical)*time.Second))
 				require.NoError(t, m.ShutdownStatus())
-				require.True(t, admit(m, nil).Admit)
+				require.True(t, admits(m))
 				require.Equal(t, 1, k.host.Held())
 				require.Equal(t, []time.Duration{total}, k.host.RequestedDelays(), "the delay that the kubelet requests")
 
@@ -163,7 +166,8 @@ func TestMigrateConfigVectors(t *testing.T) {
 	require.Len(t, cases, 4)
 	for _, c := range cases {
 		t.Run(c.Name, func(t *testing.T) {
-			k := newKubelet(shutdowntest.Pod("web", 0, 600), shutdowntest.Pod("dns", 2000000000, 600)) // pods that use all their time
+			const graceSeconds = 600 // longer than any time of the cases
+			k := newKubelet(shutdowntest.Pod("web", regular, graceSeconds), shutdowntest.Pod("dns", critical, graceSeconds))
 			drain := planOfManager(k.config(time.Duration(c.Total)*time.Second, time.Duration(c.Critical)*time.Second))
 			var got [][]int64
 			if drain != nil { // nil: the case configures no time

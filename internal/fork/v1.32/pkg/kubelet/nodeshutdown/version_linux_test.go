@@ -11,9 +11,9 @@ import (
 // syncFunc returns f with the type of SyncNodeStatusFunc.
 func syncFunc(f func()) func() { return f }
 
-// startManager runs a manager until ctx ends.
+// startManager runs kubegrace's manager until ctx ends. Start has no context in this version: it starts other managers.
 func startManager(ctx context.Context, m Manager) error {
-	if m, runs := m.(*kubegraceManager); runs {
+	if m, isKubegrace := m.(*kubegraceManager); isKubegrace {
 		return m.start(ctx)
 	}
 	return m.Start()
