@@ -46,12 +46,13 @@ func Load(ctx context.Context, goos string, patterns ...string) (Graph, error) {
 
 // parse reads the output of go list, a sequence of JSON objects.
 func parse(r io.Reader) (Graph, error) {
-	graph := Graph{}
-	for dec := json.NewDecoder(r); ; {
+	graph, decoder := Graph{}, json.NewDecoder(r)
+	for {
 		var p Package
-		if err := dec.Decode(&p); errors.Is(err, io.EOF) {
+		switch err := decoder.Decode(&p); {
+		case errors.Is(err, io.EOF):
 			return graph, nil
-		} else if err != nil {
+		case err != nil:
 			return nil, fmt.Errorf("failed to read go list's output: %w", err)
 		}
 		graph[p.ImportPath] = p

@@ -20,8 +20,8 @@ func smallGraph(t *testing.T) Graph {
 	return g
 }
 
-// Only direct imports count. An allowed path also allows what is below it, but not another path with the
-// same beginning.
+// In smallGraph, us imports a.org/x/y and a.org/xtra, and us/sub imports us. Only direct imports count. An allowed path
+// also allows what is below it, but not another path with the same beginning.
 func TestDisallowed(t *testing.T) {
 	require.Equal(t, []string{"a.org/xtra"}, smallGraph(t).Disallowed("us", "a.org/x"), "a.org/xtra is not below a.org/x")
 	require.Empty(t, smallGraph(t).Disallowed("us", "a.org"))

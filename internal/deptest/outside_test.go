@@ -40,8 +40,8 @@ const agent = "lifecycle shutdown shutdown/logind"
 // depend on the version of Kubernetes, so they are compared only for the minor version that the page names.
 func TestAnOutsideModuleBuilds(t *testing.T) {
 	need.Long(t, "modules outside of the repository that import it")
-	documented, minor := pageFigures(t)
-	isDocumented := strings.HasPrefix(kubernetesVersion(t), minor+".")
+	documented, documentedMinor := pageFigures(t)
+	isDocumented := strings.HasPrefix(kubernetesVersion(t), documentedMinor+".")
 	counted := map[string]string{} // "PACKAGES MODULES" by the imports
 	for _, imports := range append(publicPackages(t), agent) {
 		packages, modules := buildOutside(t, strings.Fields(imports))
@@ -124,7 +124,8 @@ func pageFigures(t *testing.T) (figures map[string]string, minor string) {
 	}
 	together := regexp.MustCompile(`An agent of (.*) gets (\d+) packages of (\d+) modules`).FindSubmatch(text)
 	require.NotNil(t, together, "PACKAGES.md has no sentence about an agent")
-	figures[strings.NewReplacer("`", "", ",", "", " and", "").Replace(string(together[1]))] = fmt.Sprintf("%s %s", together[2], together[3])
+	imports := strings.NewReplacer("`", "", ",", "", " and", "").Replace(string(together[1])) // "`a`, `b` and `c`" becomes "a b c"
+	figures[imports] = fmt.Sprintf("%s %s", together[2], together[3])
 	return figures, string(heading[1])
 }
 

@@ -47,7 +47,7 @@ func goList(t testing.TB, root string, programs map[string][]byte) error {
 	file := filepath.Join(dir, "overlay.json")
 	args := []string{"list", "-export", "-overlay", file}
 	for name, program := range programs {
-		folder := "program-of-" + strings.NewReplacer("/", "-", ".", "module").Replace(name)
+		folder := "program-of-" + strings.NewReplacer("/", "-", ".", "module").Replace(name) // ".": the root has a program
 		source := filepath.Join(dir, folder+".go")
 		if err := os.WriteFile(source, program, 0o600); err != nil {
 			return err

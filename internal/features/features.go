@@ -60,8 +60,8 @@ func Enabled(gate Gate, key featuregate.Feature) bool {
 	if gate == nil {
 		return def.Default
 	}
-	if all, ok := gate.(lister); ok {
-		if _, known := all.GetAll()[key]; !known {
+	if lists, ok := gate.(lister); ok {
+		if _, wasAdded := lists.GetAll()[key]; !wasAdded {
 			return def.Default
 		}
 	}
@@ -75,14 +75,14 @@ func Add(gate featuregate.MutableFeatureGate, keys ...featuregate.Feature) error
 	if gate == nil || nilcheck.IsTypedNil(gate) {
 		return errors.New("the feature gate is nil")
 	}
-	known := gate.GetAll()
+	existing := gate.GetAll()
 	missing := map[featuregate.Feature]featuregate.FeatureSpec{}
 	for _, key := range keys {
-		def, ok := spec(key)
-		if !ok {
+		def, isKnown := spec(key)
+		if !isKnown {
 			return fmt.Errorf("unknown feature gate %q", key)
 		}
-		if _, ok := known[key]; !ok {
+		if _, exists := existing[key]; !exists {
 			missing[key] = def
 		}
 	}

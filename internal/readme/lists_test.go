@@ -48,7 +48,7 @@ func firstCells(t *testing.T, page, heading, pattern string) []string {
 	start := slices.IndexFunc(lines, func(line string) bool { return strings.HasPrefix(line, heading) })
 	require.GreaterOrEqual(t, start, 0, "there is no table %s", heading)
 	var cells []string
-	for _, line := range lines[start+2:] {
+	for _, line := range lines[start+2:] { // after the heading and the line of dashes
 		cell, _, isRow := strings.Cut(strings.TrimPrefix(line, "| "), " |")
 		if !isRow {
 			break

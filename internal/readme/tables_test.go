@@ -38,7 +38,7 @@ func TestTablesMatchTheCode(t *testing.T) {
 			text := page(t, tablesPage)
 			table := regexp.MustCompile(`(?s)<!-- table: ` + name + ` -->\n\n(\|[^\n]*\n\|[-| ]*\n)(.*?)\n(?:\n|$)`).FindStringSubmatchIndex(text)
 			require.NotNil(t, table, "the page has no such table")
-			begin, end := table[4], table[5] // of its rows, the second group
+			begin, end := table[4], table[5] // where its rows, the second group, begin and end in text
 			written := map[string]string{}   // the last column by row
 			for line := range strings.SplitSeq(text[begin:end], "\n") {
 				line = strings.TrimSuffix(line, " |")
