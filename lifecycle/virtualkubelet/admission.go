@@ -13,20 +13,20 @@ import (
 var errRefused = errors.New("the pod was refused")
 
 // admit asks Options.Admit whether the pod may start. If not, it keeps the answer for the final status and returns
-// errRefused. It does not ask for a pod whose termination has begun, of which nothing is started, or for one that a
-// previous agent has admitted.
+// errRefused. There is no need to ask if the pod's termination has begun, because nothing of the pod is then started, or
+// if a previous agent has admitted the pod.
 //
 // The pod is already in the podTable: a shutdown that begins after Admit has answered lists the pod there and stops it.
 func (m *managedPod) admit() error {
 	m.mu.Lock()
-	isUnneeded := m.ending.terminating || m.workload.wasStarted()
+	mustAsk := !m.ending.terminating && !m.workload.wasStarted()
 	m.mu.Unlock()
-	if m.provider.opts.Admit == nil || isUnneeded {
+	if m.provider.opts.Admit == nil || !mustAsk {
 		return nil
 	}
 	pod := m.podWithStatus()
 	var answer shutdown.Admission
-	if err := m.callSafely(m.ctx, "Admit", func() { answer = m.provider.opts.Admit(pod) }); err != nil {
+	if err := m.callSafely(m.ctx, "Admit", func() { answer = m.provider.opts.Admit(pod) }); err != nil { // it has panicked
 		answer = shutdown.Admission{Reason: reasonUnexpectedAdmission, Message: err.Error()}
 	}
 	if answer.Admit {

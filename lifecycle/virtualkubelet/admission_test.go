@@ -27,14 +27,14 @@ import (
 // Admit refuses a pod. The pod fails with the kubelet's status and event, and none of its containers starts.
 func TestARefusedPodFailsAndStartsNothing(t *testing.T) {
 	inBubble(t, func(b *testbed) {
-		names := b.rt.recordStarts(0)
+		startedNames := b.rt.recordStarts(0 * second)
 		b.create(podOf(plain("app")))
-		status := b.lastNotification().pod.Status
+		status := b.lastStatus()
 		require.Equal(b, v1.PodFailed, status.Phase)
 		require.Equal(b, "NodeShutdown", status.Reason)
 		require.Equal(b, "Pod was rejected: Pod was rejected as the node is shutting down.", status.Message)
 		require.Empty(b, status.ContainerStatuses)
-		require.Empty(b, names())
+		require.Empty(b, startedNames())
 		require.Empty(b, b.podsForShutdown())
 		require.Equal(b, "NodeShutdown", b.events.All()[0].Reason)
 		require.Equal(b, "Pod was rejected as the node is shutting down.", b.events.All()[0].Message)
@@ -79,9 +79,7 @@ func TestEachPodIsEitherRefusedOrDrained(t *testing.T) {
 				<-m.Ready()
 				var racing sync.WaitGroup
 				for i := range pods {
-					pod := podOf(plain("app"))
-					pod.Name = strconv.Itoa(i)
-					pod.UID = types.UID(pod.Name)
+					pod := podNamed(strconv.Itoa(i), plain("app"))
 					racing.Go(func() { assert.NoError(b, b.CreatePod(b.Context(), pod)) })
 					if i == pods/2 {
 						racing.Go(func() { host.Announce(source.Event{}) })
@@ -110,9 +108,7 @@ func TestAPodKilledAtOnceDoesNotStartWithoutAdmission(t *testing.T) {
 	inBubble(t, func(b *testbed) {
 		var racing sync.WaitGroup
 		for i := range 1000 {
-			pod := podOf(plain("app"))
-			pod.Name = fmt.Sprintf("pod-%d", i)
-			pod.UID = types.UID(pod.Name)
+			pod := podNamed(fmt.Sprint("pod-", i), plain("app"))
 			racing.Go(func() {
 				require.NoError(b, b.CreatePod(b.Context(), pod))
 				_, err := b.KillPod(b.Context(), pod, shutdown.KillRequest{})
@@ -121,10 +117,9 @@ func TestAPodKilledAtOnceDoesNotStartWithoutAdmission(t *testing.T) {
 		}
 		racing.Wait()
 		for i := range 1000 {
-			uid := types.UID(fmt.Sprintf("pod-%d", i))
-			_, started := b.rt.started.Load(string(uid) + "/app")
+			uid := types.UID(fmt.Sprint("pod-", i))
 			_, wasAdmitted := admitted.Load(uid)
-			require.True(b, wasAdmitted || !started, uid)
+			require.True(b, wasAdmitted || !b.rt.wasStarted(string(uid)+"/app"), uid)
 		}
 	}, func(o *virtualkubelet.Options) {
 		o.Admit = func(pod *v1.Pod) shutdown.Admission {

@@ -64,6 +64,7 @@ func (p *Provider) Adopt(ctx context.Context, adopted Adopted) error {
 	case known != nil:
 		return known.checkSameName(adopted.Pod)
 	}
+	// The runtime says which containers run, and the pod's status what is known of the others.
 	added := p.newContainerPod(ctx, adopted.Pod)
 	var listed []lifecycle.Container
 	err := added.callWithin(ctx, "Running", callTimeout, func(ctx context.Context) (err error) {
@@ -74,7 +75,7 @@ func (p *Provider) Adopt(ctx context.Context, adopted Adopted) error {
 		added.cancel()
 		return fmt.Errorf("failed to adopt pod %s: %w", added.name, err)
 	}
-	added.desired.adopted = !adopted.Alive // if so, its deletion may be older than this process
+	added.desired.deletionMayBeOld = !adopted.Alive
 	startedCount := added.adopt(adopted.Pod, listed)
 	mustStartMore := startedCount < len(added.all)
 	added.ending.startInProgress = mustStartMore
@@ -82,12 +83,13 @@ func (p *Provider) Adopt(ctx context.Context, adopted Adopted) error {
 		added.cancel()
 		return nil
 	}
+	// The pod continues where the previous agent left it.
 	added.run()
 	for _, c := range added.all[:startedCount] {
 		added.resume(c)
 	}
 	if mustStartMore {
-		p.spawn(added.name, func() { added.startPod(nil) })
+		p.spawn(added.name, func() { added.startPod(nil) }) // nil: it waits for no earlier pod
 	}
 	if added.hasCompleted() {
 		added.terminateRemaining()

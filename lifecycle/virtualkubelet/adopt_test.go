@@ -81,7 +81,7 @@ func TestAnAdoptedPodDoesNotRepeatItsHook(t *testing.T) {
 // from Adopted.Alive or from a call of UpdatePod or CreatePod, only a difference of the clocks explains the timestamp: the
 // pod gets 30 s.
 func TestAliveOrALaterCallMakesADeletionNew(t *testing.T) {
-	skewed := func(pod *v1.Pod) *v1.Pod { return deleted(pod, 30, time.Now().Add(-20*second)) }
+	deletedEarlier := func(pod *v1.Pod) *v1.Pod { return deleted(pod, 30, time.Now().Add(-20*second)) }
 	for name, test := range map[string]struct {
 		alive   bool                          // Adopted.Alive
 		show    func(*testbed, *v1.Pod) error // a call between Adopt and DeletePod that shows the agent the pod as not deleted
@@ -105,7 +105,7 @@ func TestAliveOrALaterCallMakesADeletionNew(t *testing.T) {
 				if test.show != nil {
 					require.NoError(b, test.show(b, pod))
 				}
-				require.NoError(b, b.DeletePod(b.Context(), skewed(pod)))
+				require.NoError(b, b.DeletePod(b.Context(), deletedEarlier(pod)))
 				wait(time.Minute)
 				require.Equal(b, []stop{{id: "uid/app", timeout: test.timeout, at: 0}}, b.stops())
 			})
@@ -126,7 +126,7 @@ func TestAdoptOfAPodThatHasEnded(t *testing.T) {
 		require.NoError(b, b.Close(b.Context())) // the agent is down
 		b.rt.Remove("uid/two")
 		b.restart(adopted)
-		status := b.lastNotification().pod.Status
+		status := b.lastStatus()
 		require.Equal(b, v1.PodFailed, status.Phase)
 		require.Equal(b, "Completed", terminated(b, status, "one").Reason)
 		require.Equal(b, "ContainerStatusUnknown", terminated(b, status, "two").Reason)
@@ -158,8 +158,7 @@ func TestAdoptWaitsForARunningInitContainer(t *testing.T) {
 		}}
 		require.NoError(b, b.Adopt(b.Context(), virtualkubelet.Adopted{Pod: pod, Alive: true}))
 		wait(time.Minute)
-		_, started := b.rt.started.Load("uid/app")
-		require.False(b, started)
+		require.False(b, b.rt.wasStarted("uid/app"))
 	})
 }
 
@@ -216,10 +215,9 @@ func TestAdoptContinuesAnUnfinishedStart(t *testing.T) {
 				}
 				require.NoError(b, b.Adopt(b.Context(), virtualkubelet.Adopted{Pod: pod, Alive: !test.deleted}))
 				wait(5 * second)
-				require.Equal(b, test.phase, b.lastNotification().pod.Status.Phase)
+				require.Equal(b, test.phase, b.lastStatus().Phase)
 				for _, name := range []string{"init", "app"} {
-					_, started := b.rt.started.Load("uid/" + name)
-					require.Equal(b, slices.Contains(test.started, name), started, name)
+					require.Equal(b, slices.Contains(test.started, name), b.rt.wasStarted("uid/"+name), name)
 				}
 			}, func(o *virtualkubelet.Options) {
 				o.Admit = func(*v1.Pod) shutdown.Admission {

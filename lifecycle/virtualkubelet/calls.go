@@ -48,9 +48,10 @@ func (c *caller) watchCall(ctx context.Context, what string, limit time.Duration
 // callGuarded calls f, watches the call with watchCall, and logs its result. A panic becomes the error, so that it does
 // not end the process.
 func (c *caller) callGuarded(ctx context.Context, what string, limit time.Duration, f func() error) (err error) {
-	defer c.watchCall(ctx, what, limit)()
-	about := func() []any { return []any{"pod", c.name} }
-	call.GuardAbout(ctx, what, c.lastError(what), about, f, func(failed error) { err = failed })
+	returned := c.watchCall(ctx, what, limit)
+	defer returned()
+	about := func() []any { return []any{"pod", c.name} } // keys and values of the log line about a panic
+	call.GuardAbout(ctx, what, c.lastError(what), about, f, func(result error) { err = result })
 	c.logResult(ctx, what, err)
 	return err
 }

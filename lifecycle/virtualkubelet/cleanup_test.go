@@ -55,10 +55,10 @@ func TestContainerEndedIsRepeatedUntilItSucceeds(t *testing.T) {
 		b.rt.scripts["app"] = lifecycletest.Script{ExitAfter: second}
 		b.create(podOf(plain("app")))
 		wait(30 * second)
-		require.Equal(b, v1.PodRunning, b.lastNotification().pod.Status.Phase)
+		require.Equal(b, v1.PodRunning, b.lastStatus().Phase)
 		wait(2 * second)
 		require.Equal(b, []string{"1s app uid/app", "11s app uid/app", "31s app uid/app"}, ends.recorded())
-		require.Equal(b, v1.PodSucceeded, b.lastNotification().pod.Status.Phase)
+		require.Equal(b, v1.PodSucceeded, b.lastStatus().Phase)
 		require.Equal(b, 31*second, b.lastNotification().at)
 	}, ends.set)
 }
@@ -83,12 +83,12 @@ func TestContainerEndedIsCalledOnceForEachRun(t *testing.T) {
 				b.create(pod)
 				wait(3 * second) // the container has run twice
 				if isStarting {
-					wait(20 * second)
+					wait(20 * second) // until 23 s: the start of 12 s hangs
 				}
 				b.deletePod(pod, 30)
 				wait(second)
 				require.Equal(b, []string{"1s app uid/app", "2s app uid/app#1"}, ends.recorded())
-				require.Equal(b, v1.PodSucceeded, b.lastNotification().pod.Status.Phase)
+				require.Equal(b, v1.PodSucceeded, b.lastStatus().Phase)
 			}, ends.set)
 		})
 	}
@@ -105,17 +105,18 @@ func TestContainerEndedForAContainerAdoptedAfterItsEnd(t *testing.T) {
 		require.NoError(b, b.Close(b.Context()))
 		b.rt.Exit("uid/one")
 		b.Provider = b.provider(ends.set)
-		adopted.Pod.Status.ContainerStatuses[0].State = v1.ContainerState{Terminated: &v1.ContainerStateTerminated{Reason: "Completed"}}
+		one := &adopted.Pod.Status.ContainerStatuses[0]
+		one.State = v1.ContainerState{Terminated: &v1.ContainerStateTerminated{Reason: "Completed"}}
 		require.NoError(b, b.Adopt(b.Context(), adopted))
 		wait(5 * second)
 		b.rt.Exit("uid/two")
 		wait(4 * second)
 		require.Equal(b, []string{"0s one uid/one", "5s two uid/two"}, ends.recorded())
-		require.NotEqual(b, v1.PodSucceeded, b.lastNotification().pod.Status.Phase)
+		require.NotEqual(b, v1.PodSucceeded, b.lastStatus().Phase)
 		wait(2 * second)
 		require.Equal(b, "10s one uid/one", ends.recorded()[2])
-		require.Equal(b, v1.PodSucceeded, b.lastNotification().pod.Status.Phase)
-		require.Equal(b, "virtual-kubelet://uid/one", b.lastNotification().pod.Status.ContainerStatuses[0].ContainerID)
+		require.Equal(b, v1.PodSucceeded, b.lastStatus().Phase)
+		require.Equal(b, "virtual-kubelet://uid/one", b.lastStatus().ContainerStatuses[0].ContainerID)
 		require.Equal(b, 10*second, b.lastNotification().at)
 	})
 }
@@ -131,11 +132,11 @@ func TestARestartedContainerMayReuseItsID(t *testing.T) {
 		wait(2 * time.Second)
 		b.rt.change(func() { b.rt.scripts["app"] = lifecycletest.Script{IgnoreTerm: true} })
 		wait(10 * second)
-		require.NotNil(b, b.lastNotification().pod.Status.ContainerStatuses[0].State.Running)
+		require.NotNil(b, b.lastStatus().ContainerStatuses[0].State.Running)
 		b.deletePod(pod, 5)
 		wait(20 * second)
 		require.Equal(b, []stop{{id: "uid/app", timeout: 5, at: 12 * second}}, b.stops())
-		require.Equal(b, v1.PodFailed, b.lastNotification().pod.Status.Phase)
+		require.Equal(b, v1.PodFailed, b.lastStatus().Phase)
 	}, func(o *virtualkubelet.Options) {
 		o.Runtime = &sameIDRuntime{o.Runtime.(*scriptedRuntime)} // it wraps the testbed's runtime
 	})
@@ -145,6 +146,6 @@ func TestARestartedContainerMayReuseItsID(t *testing.T) {
 type sameIDRuntime struct{ *scriptedRuntime }
 
 func (r *sameIDRuntime) StartContainer(ctx context.Context, pod *v1.Pod, c *v1.Container) (string, error) {
-	r.started.Clear()
+	r.started.Clear() // then the ID of the first run is free again
 	return r.scriptedRuntime.StartContainer(ctx, pod, c)
 }

@@ -64,14 +64,13 @@ type cluster struct {
 // container at once.
 func newCluster(t *testing.T, exitAtMost int64, kind ...func(*virtualkubelet.Options)) *cluster {
 	t.Helper()
-	c := prepareCluster(t, append([]func(*virtualkubelet.Options){func(o *virtualkubelet.Options) {
-		o.Runtime = quickRuntime{o.Runtime.(*scriptedRuntime), exitAtMost}
-	}}, kind...)...)
+	quick := func(o *virtualkubelet.Options) { o.Runtime = quickRuntime{o.Runtime.(*scriptedRuntime), exitAtMost} }
+	c := prepareCluster(t, append([]func(*virtualkubelet.Options){quick}, kind...)...)
 	c.start()
 	return c
 }
 
-// prepareCluster returns a cluster whose controller has not started.
+// prepareCluster returns a cluster whose controller has not started. change modifies the provider's options.
 func prepareCluster(t *testing.T, change ...func(*virtualkubelet.Options)) *cluster {
 	t.Helper()
 	clients, err := kubernetes.NewForConfig(&rest.Config{Host: apiserverprocess.Start(t), QPS: -1})

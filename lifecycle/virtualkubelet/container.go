@@ -131,10 +131,9 @@ func (c *container) status() v1.ContainerStatus {
 // stateByPhase derives a container's state from its pod's phase, for a PodRuntime that reports no container states.
 func (c *container) stateByPhase(status *v1.PodStatus) (state v1.ContainerState) {
 	unknown, succeeded := unknownEnd(), exitedWith(0)
+	isPastInit := status.Phase == v1.PodRunning && c.isPlainInit() // it has succeeded, or the pod would be Pending
 	switch {
-	case status.Phase == v1.PodSucceeded:
-		state.Terminated = &succeeded
-	case status.Phase == v1.PodRunning && c.isPlainInit(): // it has succeeded, or the pod would be Pending
+	case status.Phase == v1.PodSucceeded || isPastInit:
 		state.Terminated = &succeeded
 	case status.Phase == v1.PodFailed:
 		state.Terminated = &unknown

@@ -12,7 +12,7 @@ func (p *containerPod) runEnded(ended run, end v1.ContainerStateTerminated) {
 	if !p.reportEnd(ended.c, ended.id) {
 		return
 	}
-	if p.markEnded(ended.c, end) {
+	if mustRestart := p.markEnded(ended.c, end); mustRestart {
 		_ = p.restart(ended.c) // an error shows in the container's state
 	}
 	p.endIfDone()
@@ -45,13 +45,14 @@ func (p *containerPod) markEnded(c *container, end v1.ContainerStateTerminated) 
 	defer p.mu.Unlock()
 	mustRestart = !p.ending.terminating && c.restartsAfter(p.desired.pod, end)
 	switch {
-	case p.ending.terminating && c.restarting: // a failed restart is not the end of a run: keepLastEnd makes the end of the last run final
+	case p.ending.terminating && c.restarting:
+		// A restart has failed, which is not the end of a run: keepLastEnd makes the end of the last run final.
 	case mustRestart:
 		c.markRestarting(p.desired.pod, end)
 	default:
 		c.markTerminated(end)
 	}
-	p.wake()
+	p.wakeSender()
 	return mustRestart
 }
 
@@ -60,5 +61,5 @@ func (p *containerPod) markTerminated(c *container, end v1.ContainerStateTermina
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	c.markTerminated(end)
-	p.wake()
+	p.wakeSender()
 }

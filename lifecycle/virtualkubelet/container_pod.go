@@ -19,15 +19,15 @@ type containerPod struct {
 	*managedPod
 	containers
 
-	exited chan struct{} // of size 1: has an element if a container has exited and the containers must be listed
+	listNow chan struct{} // of size 1: has an element if a container has exited and the containers must be listed
 }
 
 // newContainerPod returns a pod of which no container was started. It is not in the podTable yet.
 func (p *Provider) newContainerPod(ctx context.Context, pod *v1.Pod) *containerPod {
 	m := newManagedPod(ctx, p, pod)
-	c := &containerPod{managedPod: m, containers: newContainers(&m.desired.pod.Spec), exited: make(chan struct{}, 1)}
-	m.workload = c
-	return c
+	added := &containerPod{managedPod: m, containers: newContainers(&m.desired.pod.Spec), listNow: make(chan struct{}, 1)}
+	m.workload = added
+	return added
 }
 
 // setSpec does nothing: the containers of a pod do not change.
@@ -100,7 +100,7 @@ func (p *containerPod) watchContainers() {
 	pause := p.provider.opts.PollInterval
 	for {
 		select {
-		case <-p.exited:
+		case <-p.listNow:
 		case <-time.After(pause):
 		case <-p.ctx.Done():
 			return
@@ -145,7 +145,7 @@ func (p *containerPod) watchExit(id string) {
 			return
 		}
 		select {
-		case p.exited <- struct{}{}:
+		case p.listNow <- struct{}{}:
 		default: // the list for an earlier exit is still to come, and shows this exit too
 		}
 	})

@@ -39,8 +39,9 @@ func (r containerRuntime) Running(ctx context.Context, pod *v1.Pod) ([]lifecycle
 	p, _ := m.workload.(*containerPod)
 	previousRuns := p.currentRuns()
 	listed, err := r.opts.Runtime.Running(ctx, pod)
-	p.logResult(p.ctx, "the search for runs of a previous agent", twoRuns(listed))
-	if err != nil || p.endMissing(previousRuns, listed, false) {
+	p.logResult(p.ctx, "the search for runs of a previous agent", twoRuns(listed)) // if it finds some, this is logged once
+	const isSecond = true                                                          // list
+	if isCertain := err == nil && p.endMissing(previousRuns, listed, !isSecond); err != nil || isCertain {
 		return listed, err
 	}
 	select {
@@ -49,7 +50,7 @@ func (r containerRuntime) Running(ctx context.Context, pod *v1.Pod) ([]lifecycle
 		return nil, context.Cause(ctx)
 	}
 	if listed, err = r.opts.Runtime.Running(ctx, pod); err == nil {
-		p.endMissing(previousRuns, listed, true)
+		p.endMissing(previousRuns, listed, isSecond)
 	}
 	return listed, err
 }
@@ -87,9 +88,9 @@ func (p *containerPod) currentRuns() (runs []run) {
 
 // endMissing records the end of each run that a list lacks. previousRuns has the runs that were known before the list
 // was requested: a list need not have a run that is newer. A run without an exit code has ended only if a second list
-// lacks it too. certain is false if that second list is needed.
-func (p *containerPod) endMissing(previousRuns []run, listed []lifecycle.Container, isSecond bool) (certain bool) {
-	certain = true
+// lacks it too. isCertain is false if that second list is needed.
+func (p *containerPod) endMissing(previousRuns []run, listed []lifecycle.Container, isSecond bool) (isCertain bool) {
+	isCertain = true
 	for _, previous := range previousRuns {
 		if slices.ContainsFunc(listed, func(l lifecycle.Container) bool { return l.ID == previous.id }) {
 			continue
@@ -97,7 +98,7 @@ func (p *containerPod) endMissing(previousRuns []run, listed []lifecycle.Contain
 		end, hasExitCode := p.exitOf(previous.id)
 		switch {
 		case !hasExitCode && !isSecond:
-			certain = false
+			isCertain = false
 		case p.tryNoticeEnd(previous):
 			if !hasExitCode { // perhaps StartContainer returned another ID than the one that is listed
 				klog.FromContext(p.ctx).Info("The runtime does not list a container and does not know its exit code",
@@ -106,7 +107,7 @@ func (p *containerPod) endMissing(previousRuns []run, listed []lifecycle.Contain
 			p.provider.spawn(p.name, func() { p.runEnded(previous, end) })
 		}
 	}
-	return certain
+	return isCertain
 }
 
 // tryNoticeEnd records that a run has ended. mustReport is true for one caller, which must report the end, and false if

@@ -37,7 +37,8 @@ func (p *containerPod) startContainer(c *container) error {
 	case p.active.Err() != nil:
 		return context.Cause(p.active)
 	default:
-		if id, err = p.checkFailedStart(c, cmp.Or(startErr, err)); err != nil {
+		failure := cmp.Or(startErr, err) // err if StartContainer was not called
+		if id, err = p.checkFailedStart(c, failure); err != nil {
 			return err
 		}
 	}
@@ -58,11 +59,11 @@ func (p *containerPod) checkFailedStart(c *container, startErr error) (id string
 	case listErr == nil && id != "":
 		p.markRunning(c, id)
 		return id, nil
-	case p.markEnded(c, notStarted(errors.Join(startErr, listErr))): // it must be restarted
-		return "", errWillRestart
-	default:
-		return "", startErr
 	}
+	if mustRestart := p.markEnded(c, notStarted(errors.Join(startErr, listErr))); mustRestart {
+		return "", errWillRestart
+	}
+	return "", startErr
 }
 
 // callStartContainer calls StartContainer when maxStarts allows it, and records that the container runs.
@@ -112,7 +113,7 @@ func (p *containerPod) findStarted(c *container) (id string, err error) {
 func (p *containerPod) markRunning(c *container, id string) {
 	p.mu.Lock()
 	c.markRunning(id, metav1.Now())
-	p.wake()
+	p.wakeSender()
 	p.mu.Unlock()
 	p.watchExit(id)
 }
@@ -160,7 +161,7 @@ func (p *containerPod) restart(c *container) error {
 		if pause > 0 {
 			select {
 			case <-time.After(pause):
-			case <-p.active.Done():
+			case <-p.active.Done(): // startContainer returns the cause
 			}
 		}
 		if p.provider.isClosed() {

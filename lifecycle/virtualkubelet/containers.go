@@ -64,6 +64,7 @@ func (cs *containers) adopt(pod *v1.Pod, listed []lifecycle.Container) (startedC
 	mayRestart := pod.DeletionTimestamp == nil && !isTerminal(&pod.Status) // false for all containers after an init container that has not succeeded
 	statuses := slices.Concat(pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses)
 	lastStates, runningIDs := make([]v1.ContainerState, len(cs.all)), make([]*string, len(cs.all))
+	// What the status and the list say of each container.
 	for i, c := range cs.all {
 		if index := slices.IndexFunc(statuses, func(s v1.ContainerStatus) bool { return s.Name == c.spec.Name }); index >= 0 {
 			lastStates[i] = c.adoptStatus(&statuses[index])
@@ -78,8 +79,9 @@ func (cs *containers) adopt(pod *v1.Pod, listed []lifecycle.Container) (startedC
 	if !mayRestart {
 		startedCount = len(cs.all)
 	}
+	// What each started container does now.
 	for i, c := range cs.all[:startedCount] {
-		hasSucceeded := c.isPlainInit() && i < startedCount-1
+		hasSucceeded := c.isPlainInit() && i < startedCount-1 // because a later container was started
 		c.adopt(runningIDs[i], mayRestart && !hasSucceeded, pod, lastStates[i])
 		switch { // an init container decides whether those after it may restart
 		case !c.isInit:
@@ -108,9 +110,10 @@ func (cs *containers) setFromStatus(status *v1.PodStatus) {
 				c.reported = &reported[i]
 			}
 		}
-		c.state = c.stateByPhase(status)
 		contradictsPhase := c.reported != nil && c.reported.State.Terminated == nil && isTerminal(status)
-		if c.reported != nil && !contradictsPhase {
+		if c.reported == nil || contradictsPhase {
+			c.state = c.stateByPhase(status)
+		} else {
 			c.state = *c.reported.State.DeepCopy()
 		}
 	}

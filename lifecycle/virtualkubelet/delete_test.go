@@ -21,12 +21,12 @@ func TestADeletedPodEndsAndIsForgotten(t *testing.T) {
 		b.rt.scripts["app"] = lifecycletest.Script{ExitAfterTerm: 2 * second}
 		pod := podOf(withSleepHook("app", 5))
 		b.create(pod)
-		require.Equal(b, v1.PodRunning, b.lastNotification().pod.Status.Phase)
+		require.Equal(b, v1.PodRunning, b.lastStatus().Phase)
 
 		b.deletePod(pod, 30)
 		require.Zero(b, b.elapsed(), "DeletePod does not wait")
 		wait(6 * second)
-		require.Equal(b, v1.PodRunning, b.lastNotification().pod.Status.Phase)
+		require.Equal(b, v1.PodRunning, b.lastStatus().Phase)
 		wait(second)
 		require.Equal(b, []stop{{id: "uid/app", timeout: 25, at: 5 * second}}, b.stops())
 		last := b.lastNotification()
@@ -92,6 +92,6 @@ func TestUpdatePodOfADeletedPodDeletes(t *testing.T) {
 		require.NoError(b, b.UpdatePod(b.Context(), deleted(pod, 3, time.Now())))
 		wait(3 * second)
 		require.Equal(b, 13*second, b.lastNotification().at)
-		require.Equal(b, v1.PodFailed, b.lastNotification().pod.Status.Phase)
+		require.Equal(b, v1.PodFailed, b.lastStatus().Phase)
 	})
 }

@@ -19,12 +19,12 @@ const terminatingAnnotation = "virtualkubelet.kubegrace.dev/terminating"
 
 // desired has what virtual-kubelet has requested for a pod. The managedPod's mutex guards it.
 type desired struct {
-	pod          *v1.Pod           // from the last call; it is replaced, never modified
-	adopted      bool              // the pod is from a previous agent, and its deletion may predate this process
-	deletionSeen bool              // DeletePod was called with a deletionTimestamp: the pod was deleted at the API server
-	deleted      bool              // the provider forgets the pod once virtual-kubelet has the final status
-	annotations  map[string]string // set by the embedder's callbacks; nil: none
-	superseded   bool              // a newer pod has the name: virtual-kubelet gets no more statuses of this one
+	pod              *v1.Pod           // from the last call; it is replaced, never modified
+	deletionMayBeOld bool              // the pod is from a previous agent, and its deletion may be older than this process
+	deletionSeen     bool              // DeletePod was called with a deletionTimestamp: the pod was deleted at the API server
+	deleted          bool              // the provider forgets the pod once virtual-kubelet has the final status
+	annotations      map[string]string // set by the embedder's callbacks; nil: none
+	superseded       bool              // a newer pod has the name: virtual-kubelet gets no more statuses of this one
 }
 
 // replace replaces the pod but keeps its UID if the new one has none.
@@ -76,7 +76,7 @@ func (m *managedPod) update(pod *v1.Pod) (isTerminating bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.desired.replace(pod)
-	m.desired.adopted = false
+	m.desired.deletionMayBeOld = false
 	if !m.ending.terminating {
 		m.workload.setSpec(&m.desired.pod.Spec)
 	}
@@ -90,7 +90,7 @@ func (m *managedPod) supersede() (override *int64) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.desired.superseded, m.desired.deleted = true, true
-	m.wake()
+	m.wakeSender()
 	return m.desired.forcedGrace()
 }
 
@@ -100,8 +100,8 @@ func (m *managedPod) supersede() (override *int64) {
 //
 //   - The pod is terminating, and the API server no longer has it. virtual-kubelet then passes a copy that GetPod or
 //     GetPods returned, which the terminatingAnnotation marks. forcedGrace decides.
-//   - The pod was adopted from a previous agent. Its deletion may be older than this process, so it gets only the rest of
-//     its grace period.
+//   - The pod is from a previous agent, and its deletion may be older than this process (deletionMayBeOld): it gets only
+//     the rest of its grace period.
 //   - Any other pod keeps its own grace period.
 func (m *managedPod) markDeleted(pod *v1.Pod) (override *int64) {
 	m.mu.Lock()
@@ -109,12 +109,12 @@ func (m *managedPod) markDeleted(pod *v1.Pod) (override *int64) {
 	d := &m.desired
 	d.deleted = true
 	if m.ending.finalSent {
-		m.wake() // its goroutine forgets the pod
+		m.wakeSender() // its goroutine forgets the pod
 	}
 	if _, isCopy := pod.Annotations[terminatingAnnotation]; isCopy && m.ending.terminating {
 		return d.forcedGrace()
 	}
-	if d.adopted {
+	if d.deletionMayBeOld {
 		override = ptr.To(graceperiod.LeftOfDeletion(pod, time.Now()))
 	}
 	d.replace(pod)

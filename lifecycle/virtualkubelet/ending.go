@@ -83,20 +83,21 @@ func (m *managedPod) endedTermination() *lifecycle.Termination {
 	return newest
 }
 
-// end begins or joins the termination of the pod as it is now, and returns at once. override replaces the pod's own grace
-// period, in seconds; nil: the pod's own. If the provider has forgotten the pod, which it does only after the pod's end,
-// end does nothing and returns nil.
-func (m *managedPod) end(ctx context.Context, override *int64) error {
+// terminateIfKnown begins or joins the termination of the pod as it is now, and returns at once. override replaces the
+// pod's own grace period, in seconds; nil: the pod's own. If the provider has forgotten the pod, which it does only after
+// the pod's end, terminateIfKnown does nothing and returns nil.
+func (m *managedPod) terminateIfKnown(ctx context.Context, override *int64) error {
 	if _, err := m.terminate(ctx, m.podWithStatus(), override); !errdefs.IsNotFound(err) {
 		return err
 	}
 	return nil
 }
 
-// terminateRemaining stops what still runs of a pod that has ended on its own or was refused, such as sidecars. The
-// pod needs a termination even if nothing runs, because the final status follows the end of one.
+// terminateRemaining stops what still runs of a pod that has ended or was refused, such as sidecars. The pod needs a
+// termination even if nothing runs, because the final status follows the end of one.
 func (m *managedPod) terminateRemaining() {
-	_ = m.end(m.ctx, nil) // fails only after Close, which leaves pods running
+	var noOverride *int64
+	_ = m.terminateIfKnown(m.ctx, noOverride) // fails only after Close, which leaves pods running
 }
 
 // finalizeIfEnded computes the final status once the termination, the start and all containers have ended, and
@@ -108,7 +109,7 @@ func (m *managedPod) finalizeIfEnded() {
 	pod := m.podWithStatus()
 	m.mu.Lock()
 	setStatus, refusal := m.ending.setStatus, m.ending.refusal
-	m.mu.Unlock() // setStatus is the caller's code
+	m.mu.Unlock() // because setStatus is code of KillPod's caller
 	switch {
 	case refusal != nil:
 		writeRefusal(&pod.Status, *refusal)
@@ -119,7 +120,7 @@ func (m *managedPod) finalizeIfEnded() {
 	defer m.mu.Unlock()
 	m.ending.final = &pod.Status
 	close(m.ended)
-	m.wake()
+	m.wakeSender()
 }
 
 // tryStartFinalizing reports whether the caller must compute the final status. started is true once: for the first call

@@ -30,12 +30,12 @@ func TestAStartThatIgnoresItsContextIsAwaitedAndStopped(t *testing.T) {
 				b.deletePod(pod, 10)
 				wait(15 * second)
 				require.NoError(b, b.DeletePod(b.Context(), pod), "the start is still in progress")
-				require.Equal(b, v1.PodPending, b.lastNotification().pod.Status.Phase)
+				require.Equal(b, v1.PodPending, b.lastStatus().Phase)
 				wait(10 * second)
 				require.Len(b, b.stops(), 1)
 				require.Zero(b, b.stops()[0].timeout)
-				require.Equal(b, v1.PodFailed, b.lastNotification().pod.Status.Phase)
-				require.EqualValues(b, 137, terminated(b, b.lastNotification().pod.Status, "app").ExitCode)
+				require.Equal(b, v1.PodFailed, b.lastStatus().Phase)
+				require.EqualValues(b, 137, terminated(b, b.lastStatus(), "app").ExitCode)
 			}, change)
 		})
 	}
@@ -53,21 +53,21 @@ func TestACancelledStartMayHaveStartedItsContainer(t *testing.T) {
 				}
 				pod := podOf(plain("app"))
 				if runs {
-					b.rt.Start(pod, "app", "uid/app", lifecycletest.Script{FailStops: -1})
+					b.rt.Start(pod, "app", "uid/app", lifecycletest.Script{FailStops: -1}) // each stop fails
 				}
 				b.create(pod)
 				b.deletePod(pod, 10)
 				wait(10 * time.Minute)
 				if !runs {
-					require.Equal(b, v1.PodFailed, b.lastNotification().pod.Status.Phase)
+					require.Equal(b, v1.PodFailed, b.lastStatus().Phase)
 					return
 				}
-				require.NotContains(b, []v1.PodPhase{v1.PodSucceeded, v1.PodFailed}, b.lastNotification().pod.Status.Phase)
+				require.NotContains(b, []v1.PodPhase{v1.PodSucceeded, v1.PodFailed}, b.lastStatus().Phase)
 				require.ErrorContains(b, b.DeletePod(b.Context(), pod), "failed to stop pod ns/pod")
 				b.rt.Exit("uid/app")
 				wait(10 * second)
-				require.Equal(b, v1.PodFailed, b.lastNotification().pod.Status.Phase)
-				require.Equal(b, "ContainerStatusUnknown", terminated(b, b.lastNotification().pod.Status, "app").Reason)
+				require.Equal(b, v1.PodFailed, b.lastStatus().Phase)
+				require.Equal(b, "ContainerStatusUnknown", terminated(b, b.lastStatus(), "app").Reason)
 			})
 		})
 	}
@@ -85,7 +85,7 @@ func TestAPodThatCannotStartFails(t *testing.T) {
 		}
 		pod := podOf(plain("first"), plain("app"))
 		b.create(pod)
-		status := b.lastNotification().pod.Status
+		status := b.lastStatus()
 		require.Equal(b, v1.PodFailed, status.Phase)
 		app := terminated(b, status, "app")
 		require.Equal(b, "StartError", app.Reason)
@@ -112,7 +112,7 @@ func TestAFailedInitContainerFailsThePod(t *testing.T) {
 		pod.Spec.InitContainers = []v1.Container{plain("init")}
 		b.create(pod)
 		wait(second)
-		status := b.lastNotification().pod.Status
+		status := b.lastStatus()
 		require.Equal(b, v1.PodFailed, status.Phase)
 		require.Equal(b, int32(3), terminated(b, status, "init").ExitCode)
 		require.Equal(b, "Error", terminated(b, status, "init").Reason)
@@ -124,11 +124,11 @@ func TestAFailedInitContainerFailsThePod(t *testing.T) {
 func TestAFailedPostStartHookFailsThePod(t *testing.T) {
 	inBubble(t, func(b *testbed) {
 		b.rt.scripts["app"] = lifecycletest.Script{Exec: func(context.Context, []string) ([]byte, error) { return nil, errors.New("no") }}
-		b.rt.codes["app"] = 143
+		b.rt.codes["app"] = 128 + 15 // SIGTERM
 		app := withExecHook("app")
-		app.Lifecycle.PostStart, app.Lifecycle.PreStop = app.Lifecycle.PreStop, nil
+		app.Lifecycle = &v1.Lifecycle{PostStart: app.Lifecycle.PreStop}
 		b.create(podOf(app))
-		require.Equal(b, v1.PodFailed, b.lastNotification().pod.Status.Phase)
+		require.Equal(b, v1.PodFailed, b.lastStatus().Phase)
 		require.Equal(b, "FailedPostStartHook", b.events.All()[0].Reason)
 	})
 }

@@ -137,11 +137,12 @@ func (p *fakePodRuntime) Stop(ctx context.Context, pod *v1.Pod, graceSeconds int
 	if p.hangs(ctx) {
 		return context.Cause(ctx)
 	}
-	fails, calls := false, 0
-	if p.change(func() { fails, p.failStops = p.failStops > 0, p.failStops-1 }); fails {
+	fails, uncounted := false, 0
+	p.change(func() { fails, p.failStops = p.failStops > 0, p.failStops-1 })
+	if fails {
 		return errAway
 	}
-	stored, err := p.receive(pod, &calls)
+	stored, err := p.receive(pod, &uncounted)
 	if err != nil {
 		return err
 	}
@@ -177,7 +178,7 @@ func (p *fakePodRuntime) statuses() (pods []*v1.Pod, listDelay time.Duration, er
 			continue
 		}
 		pod = pod.DeepCopy()
-		pod.Status = v1.PodStatus{Phase: v1.PodSucceeded, PodIP: "10.0.0.1"}
+		pod.Status = v1.PodStatus{Phase: v1.PodSucceeded, PodIP: "10.0.0.1"} // unless a container has failed or runs
 		for _, c := range pod.Spec.Containers {
 			id := string(uid) + "/" + c.Name
 			status := v1.ContainerStatus{Name: c.Name, ContainerID: "fake://" + id, ImageID: "sha", Ready: true}

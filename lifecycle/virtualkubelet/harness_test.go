@@ -83,8 +83,9 @@ func inBubble(t *testing.T, do func(*testbed), change ...func(*virtualkubelet.Op
 func (b *testbed) provider(change ...func(*virtualkubelet.Options)) *virtualkubelet.Provider {
 	opts := virtualkubelet.Options{Runtime: b.rt}
 	opts.Terminator.Events = b.events
-	b.records = append(b.records, judge.NewRecord())
-	virtualkubelet.Judged(b.records[len(b.records)-1])(&opts)
+	record := judge.NewRecord()
+	b.records = append(b.records, record)
+	virtualkubelet.Judged(record)(&opts)
 	for _, c := range change {
 		c(&opts)
 	}
@@ -108,6 +109,9 @@ func (b *testbed) lastNotification() notification {
 	require.NotEmpty(b, b.notified)
 	return b.notified[len(b.notified)-1]
 }
+
+// lastStatus returns the last status that virtual-kubelet was notified of.
+func (b *testbed) lastStatus() v1.PodStatus { return b.lastNotification().pod.Status }
 
 // podsForShutdown returns the pods that a shutdown would kill (Provider.Pods).
 func (b *testbed) podsForShutdown() []*v1.Pod {

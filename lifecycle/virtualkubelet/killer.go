@@ -99,7 +99,7 @@ func (m *managedPod) removeKill() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.ending.kills--
-	m.wake() // the pod may now be forgotten
+	m.wakeSender() // the pod may now be forgotten
 }
 
 // awaitFinal waits for the final status. It may come a little later than the end of the termination, because a

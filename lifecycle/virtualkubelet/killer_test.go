@@ -36,7 +36,7 @@ func TestKillPodJoinsTheTerminationOfDeletePod(t *testing.T) {
 		require.Equal(b, "Terminated", result.Status.Reason)
 		require.Equal(b, v1.PodFailed, result.Status.Phase)
 		wait(0)
-		require.Equal(b, *result.Status, b.lastNotification().pod.Status, "virtual-kubelet gets the same status")
+		require.Equal(b, *result.Status, b.lastStatus(), "virtual-kubelet gets the same status")
 		require.Len(b, b.rt.Execs(), 1)
 	})
 }
@@ -78,7 +78,7 @@ func TestAPodThatIsKilledAndDeletedIsForgotten(t *testing.T) {
 		_, err = b.KillPod(b.Context(), pod, shutdown.KillRequest{})
 		require.True(b, errdefs.IsNotFound(err))
 		b.create(pod)
-		require.Equal(b, v1.PodRunning, b.lastNotification().pod.Status.Phase, "a pod with the same UID starts again")
+		require.Equal(b, v1.PodRunning, b.lastStatus().Phase, "a pod with the same UID starts again")
 		b.deletePod(pod, 30)
 		wait(second)
 		require.Len(b, b.rt.Execs(), 2)
@@ -128,7 +128,7 @@ func TestCloseLeavesPodsRunning(t *testing.T) {
 // after a minute, and its error names both calls.
 func TestCloseNamesHangingCalls(t *testing.T) {
 	inBubble(t, func(b *testbed) {
-		b.rt.scripts["app"] = lifecycletest.Script{HangStops: -1, HangIgnoresContext: true}
+		b.rt.scripts["app"] = lifecycletest.Script{HangStops: -1, HangIgnoresContext: true} // each stop hangs
 		pod, other := podOf(plain("app")), podOf(plain("late"))
 		other.Name, other.UID = "other", "uid2"
 		b.create(pod)

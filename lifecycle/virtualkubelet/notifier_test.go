@@ -32,8 +32,7 @@ func TestABlockingCallbackDelaysOnlyItsPod(t *testing.T) {
 			phases = append(phases, pod.Status.Phase)
 		})
 		b.rt.scripts["app"] = lifecycletest.Script{ExitAfterTerm: 2 * second}
-		pod, other := podOf(plain("app")), podOf(plain("app"))
-		other.Name, other.UID = "other", "uid2"
+		pod, other := podOf(plain("app")), podNamed("other", plain("app"))
 		b.create(pod)
 		b.create(other)
 		b.deletePod(pod, 30)
@@ -63,9 +62,7 @@ func TestCloseSendsTheLastStatus(t *testing.T) {
 			last[pod.UID] = pod.Status.Phase
 		})
 		for i := range 20 {
-			pod := podOf(plain("app"))
-			pod.Name = strconv.Itoa(i)
-			pod.UID = types.UID(pod.Name)
+			pod := podNamed(strconv.Itoa(i), plain("app"))
 			b.create(pod)
 			b.deletePod(pod, 30)
 		}

@@ -61,7 +61,8 @@ func (p *Provider) CreatePod(ctx context.Context, pod *v1.Pod) error {
 	p.spawn(added.name, func() { added.startPod(earlier) })
 	var errs []error
 	for _, other := range earlier {
-		errs = append(errs, other.end(added.ctx, other.supersede()))
+		override := other.supersede()
+		errs = append(errs, other.terminateIfKnown(added.ctx, override))
 	}
 	return errors.Join(errs...)
 }
@@ -115,7 +116,8 @@ func (p *Provider) DeletePod(ctx context.Context, pod *v1.Pod) error {
 	if err != nil {
 		return err
 	}
-	if err := m.end(ctx, m.markDeleted(pod)); err != nil {
+	override := m.markDeleted(pod)
+	if err := m.terminateIfKnown(ctx, override); err != nil {
 		return err
 	}
 	return m.stopError()
@@ -176,7 +178,7 @@ func (p *Provider) NotifyPods(ctx context.Context, notify func(*v1.Pod)) {
 		return
 	}
 	p.poller.start(ctx)
-	if notify != nil && p.notify.Swap(&notify) == nil {
+	if notify != nil && p.notify.Swap(&notify) == nil { // nil: it is the first callback
 		close(p.registered)
 	}
 }
@@ -186,7 +188,7 @@ func (p *Provider) NotifyPods(ctx context.Context, notify func(*v1.Pod)) {
 // once, and has no effect for a terminating or unknown pod.
 func (p *Provider) StatusChanged(pod *v1.Pod) {
 	if m, err := p.find(pod); err == nil {
-		m.wake()
+		m.wakeSender()
 	}
 }
 

@@ -45,15 +45,15 @@ func (s podStopper) StopPod(ctx context.Context, pod *v1.Pod, timeoutSeconds int
 	deadline := time.Now().Add(graceperiod.Duration(timeoutSeconds))
 	for {
 		remaining := max(int64((time.Until(deadline)+time.Second-1)/time.Second), 0) // rounded up
-		isKnown, err := w.call(ctx, "Stop", func(ctx context.Context) error { return s.opts.Pods.Stop(ctx, pod.DeepCopy(), remaining) })
+		isKnown, err := w.callRuntime(ctx, "Stop", func(ctx context.Context) error { return s.opts.Pods.Stop(ctx, pod.DeepCopy(), remaining) })
 		if !isKnown {
 			return lifecycle.ErrContainerNotFound
 		}
 		wait, cancel := ctx, context.CancelFunc(func() {})
-		if err != nil {
+		if err != nil { // wait only until Stop is called again
 			wait, cancel = context.WithTimeout(ctx, s.opts.PollInterval)
 		}
-		hasEnded := w.await(wait, func() bool { return !w.runs })
+		hasEnded := w.await(wait, func() bool { return !w.isRunning })
 		cancel()
 		switch {
 		case hasEnded:
@@ -69,7 +69,7 @@ func (s podStopper) StopPod(ctx context.Context, pod *v1.Pod, timeoutSeconds int
 // termination to run no preStop hook: a container that does not run has none to run, and without a CommandRunner the
 // PodRuntime runs all hooks itself. The caller holds the mutex.
 func (w *wholePod) runningContainers() (running []lifecycle.Container) {
-	if !w.runs {
+	if !w.isRunning {
 		return nil
 	}
 	_, runsCommands := w.provider.opts.Pods.(lifecycle.CommandRunner)

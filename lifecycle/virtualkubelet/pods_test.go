@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
 )
 
@@ -26,6 +27,13 @@ func podOf(containers ...v1.Container) *v1.Pod {
 		ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "pod", UID: "uid"},
 		Spec:       v1.PodSpec{NodeName: "node", RestartPolicy: v1.RestartPolicyNever, TerminationGracePeriodSeconds: ptr.To(int64(30)), Containers: containers},
 	}
+}
+
+// podNamed returns the pod of podOf with another name, which is also its UID.
+func podNamed(name string, containers ...v1.Container) *v1.Pod {
+	pod := podOf(containers...)
+	pod.Name, pod.UID = name, types.UID(name)
+	return pod
 }
 
 // plain returns a container without a hook.

@@ -50,6 +50,7 @@ func indexByUID(list []*v1.Pod, listed map[types.UID]*v1.Pod) error {
 // list come from a previous agent and are adopted. Unknown pods of later lists are orphans. An orphan is stopped if it
 // is still listed and unknown after orphanTimeout. number and began are those of the list. distribute changes listed.
 func (p *poller) distribute(ctx context.Context, listed map[types.UID]*v1.Pod, number int, began time.Time) {
+	const isOrphan = true
 	for _, m := range p.provider.pods.all() {
 		m.whole().observeList(listed[m.key], number)
 		delete(listed, m.key)
@@ -60,13 +61,13 @@ func (p *poller) distribute(ctx context.Context, listed map[types.UID]*v1.Pod, n
 		firstListed, isKnownOrphan := p.orphans[key]
 		switch {
 		case isFirstList:
-			p.adopt(ctx, pod, number, false)
+			p.adopt(ctx, pod, number, !isOrphan)
 		case !isKnownOrphan:
 			orphans[key] = began
 		case began.Sub(firstListed) < orphanTimeout:
 			orphans[key] = firstListed
 		default: // it has run for too long: stop it
-			p.adopt(ctx, pod, number, true)
+			p.adopt(ctx, pod, number, isOrphan)
 		}
 	}
 	p.orphans = orphans
@@ -79,17 +80,17 @@ func (p *poller) distribute(ctx context.Context, listed map[types.UID]*v1.Pod, n
 // pod that the API server seems not to have, is stopped at once.
 func (p *poller) adopt(ctx context.Context, pod *v1.Pod, number int, isOrphan bool) {
 	added := p.provider.newWholePod(ctx, pod)
-	added.desired.adopted = true                                         // its deletion may be older than this process
-	added.runs = true                                                    // so that observeList ends a pod that is listed as ended
-	added.ending.terminating = isOrphan                                  // before CreatePod can find the pod, so that CreatePod refuses it
-	if known, _ := p.provider.pods.add(added.managedPod); known != nil { // CreatePod has just added the pod
-		added.cancel()
+	added.desired.deletionMayBeOld = true
+	added.isRunning = true              // so that observeList ends a pod that is listed as ended
+	added.ending.terminating = isOrphan // before CreatePod can find the pod, so that CreatePod refuses it
+	if known, _ := p.provider.pods.add(added.managedPod); known != nil {
+		added.cancel() // CreatePod has just added the pod
 		known.whole().observeList(pod, number)
 		return
 	}
 	added.observeList(pod, number) // first, because run sends a status
 	added.run()
 	if isOrphan {
-		p.provider.spawn(added.name, func() { _ = added.end(added.ctx, added.markDeleted(pod)) }) // fails only after Close
+		p.provider.spawn(added.name, func() { _ = added.terminateIfKnown(added.ctx, added.markDeleted(pod)) }) // fails only after Close
 	}
 }

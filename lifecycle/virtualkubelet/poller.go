@@ -62,7 +62,7 @@ func (p *poller) requestList() (number int) {
 	defer p.mu.Unlock()
 	select {
 	case p.requested <- struct{}{}:
-	default:
+	default: // a list is requested already
 	}
 	return p.begun + 1
 }
@@ -73,7 +73,7 @@ func (p *poller) beginList() (number int) {
 	defer p.mu.Unlock()
 	select {
 	case <-p.requested:
-	default:
+	default: // no list is requested
 	}
 	p.begun++
 	return p.begun

@@ -58,7 +58,7 @@ func TestDeletionsRacingWithCreations(t *testing.T) {
 				callers.Go(func() { require.NoError(b, b.CreatePod(b.Context(), pod)) })
 				for spins := range 2 {
 					callers.Go(func() {
-						for range spins * (i % 7) {
+						for range spins * (i % 7) { // so that the two come at different times
 							runtime.Gosched()
 						}
 						_ = b.DeletePod(b.Context(), deleted(pod, 30, time.Now())) // the pod may not be known yet
@@ -85,7 +85,10 @@ func TestDeletionsRacingWithCreations(t *testing.T) {
 			left, err := b.GetPods(b.Context())
 			require.NoError(b, err)
 			require.Empty(b, left)
-		}, func(o *virtualkubelet.Options) { rt.scriptedRuntime = o.Runtime.(*scriptedRuntime); o.Runtime = rt })
+		}, func(o *virtualkubelet.Options) {
+			rt.scriptedRuntime = o.Runtime.(*scriptedRuntime) // the testbed's
+			o.Runtime = rt
+		})
 	}
 }
 

@@ -61,8 +61,9 @@ func (r *randomRuntime) StartContainer(ctx context.Context, pod *v1.Pod, c *v1.C
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for other, previous := range r.runs {
-		isSame := previous.UID == pod.UID && strings.HasPrefix(strings.Split(other, "/")[1], c.Name)
-		if previous.Name == pod.Name && (previous.UID != pod.UID || isSame) && !r.ended(other) {
+		isEarlierPod := previous.Name == pod.Name && previous.UID != pod.UID
+		isSameContainer := previous.UID == pod.UID && strings.HasPrefix(strings.Split(other, "/")[1], c.Name) // other is UID/NAME or UID/NAME#N
+		if (isEarlierPod || isSameContainer) && !r.ended(other) {
 			r.violations = append(r.violations, fmt.Sprintf("%s started while %s runs", id, other))
 		}
 	}

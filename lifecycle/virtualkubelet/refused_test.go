@@ -69,7 +69,7 @@ func TestANewPodWaitsForTheOldOneWithItsName(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			inBubble(t, func(b *testbed) {
-				names := b.rt.recordStarts(0)
+				startedNames := b.rt.recordStarts(0 * second)
 				b.rt.scripts["app"] = lifecycletest.Script{ExitAfterTerm: 9 * second}
 				previous, pod := podOf(plain("app")), podOf(plain("app"))
 				pod.UID = "new"
@@ -81,13 +81,13 @@ func TestANewPodWaitsForTheOldOneWithItsName(t *testing.T) {
 				notifiedBefore := b.countNotifications(previous)
 				require.NoError(b, test.add(b, pod))
 				synctest.Wait()
-				require.Len(b, names(), 1)
-				require.Equal(b, v1.PodPending, b.lastNotification().pod.Status.Phase)
+				require.Len(b, startedNames(), 1)
+				require.Equal(b, v1.PodPending, b.lastStatus().Phase)
 				wait(10 * second)
 				require.Equal(b, test.ended, b.rt.Exits()[0].At.Sub(b.began))
-				require.Len(b, names(), 2)
+				require.Len(b, startedNames(), 2)
 				require.EqualValues(b, "new", b.lastNotification().pod.UID)
-				require.Equal(b, v1.PodRunning, b.lastNotification().pod.Status.Phase)
+				require.Equal(b, v1.PodRunning, b.lastStatus().Phase)
 				require.Len(b, b.podsForShutdown(), 1)
 				require.Equal(b, notifiedBefore, b.countNotifications(previous), "the old pod's status is not sent")
 			})
@@ -104,12 +104,12 @@ func TestTheThirdPodOfANameWaitsForTheFirst(t *testing.T) {
 			b.deletePod(second, 30)
 			wait(0)
 			require.EqualValues(b, second.UID, b.lastNotification().pod.UID)
-			require.Equal(b, v1.PodFailed, b.lastNotification().pod.Status.Phase, "the second pod ends at once, although the first runs")
+			require.Equal(b, v1.PodFailed, b.lastStatus().Phase, "the second pod ends at once, although the first runs")
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			inBubble(t, func(b *testbed) {
-				names := b.rt.recordStarts(0)
+				startedNames := b.rt.recordStarts(0 * second)
 				b.rt.scripts["app"] = lifecycletest.Script{ExitAfterTerm: 9 * second}
 				first, next, last := podOf(plain("app")), podOf(plain("app")), podOf(plain("app"))
 				next.UID, last.UID = "next", "last"
@@ -119,11 +119,11 @@ func TestTheThirdPodOfANameWaitsForTheFirst(t *testing.T) {
 				wait(second)
 				b.create(last)
 				wait(second)
-				require.Len(b, names(), 1, "the first pod still runs")
+				require.Len(b, startedNames(), 1, "the first pod still runs")
 				wait(8 * second)
-				require.Len(b, names(), 2)
+				require.Len(b, startedNames(), 2)
 				require.EqualValues(b, "last", b.lastNotification().pod.UID)
-				require.Equal(b, v1.PodRunning, b.lastNotification().pod.Status.Phase)
+				require.Equal(b, v1.PodRunning, b.lastStatus().Phase)
 			})
 		})
 	}
@@ -142,7 +142,7 @@ func TestCreatePodIgnoresTheEndOfItsContext(t *testing.T) {
 			next.UID = "next"
 			require.NoError(b, b.CreatePod(ctx, next))
 			wait(time.Minute)
-			require.Equal(b, v1.PodRunning, b.lastNotification().pod.Status.Phase)
+			require.Equal(b, v1.PodRunning, b.lastStatus().Phase)
 			require.Equal(b, next.UID, b.lastNotification().pod.UID)
 			require.Equal(b, next.UID, b.currentPod().UID)
 		})

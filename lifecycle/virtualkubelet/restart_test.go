@@ -14,7 +14,6 @@ import (
 
 	"github.com/stretchr/testify/require"
 	v1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
 
 	"github.com/kubegrace/kubegrace/graceperiod"
@@ -53,7 +52,7 @@ func restartingPod(containers ...v1.Container) *v1.Pod {
 // more than 10 min. A start comes after the run of 1 s and the back-off: 0, 0+1+0, 1+1+10, 12+1+20, 33+1+40 ...
 func TestRestartBackOff(t *testing.T) {
 	inBubble(t, func(b *testbed) {
-		times := b.recordStartTimes("app")
+		startTimes := b.recordStartTimes("app")
 		b.rt.scripts["app"] = lifecycletest.Script{ExitAfter: second}
 		b.create(restartingPod(plain("app")))
 		wait(1000 * second)
@@ -63,23 +62,23 @@ func TestRestartBackOff(t *testing.T) {
 			}
 			return spans
 		}
-		require.Equal(b, seconds(0, 1, 12, 33, 74, 155, 316, 617, 918), times())
+		require.Equal(b, seconds(0, 1, 12, 33, 74, 155, 316, 617, 918), startTimes())
 		b.rt.change(func() { b.rt.scripts["app"] = lifecycletest.Script{ExitAfter: 11 * time.Minute} })
 		wait(219*second + 661*second) // until the start at 918+1+300 = 1219 s, and then for a run of 11 min (660 s)
-		require.Equal(b, seconds(918+1+300, 1219+660), times()[9:], "after a run of 11 min there is no back-off")
+		require.Equal(b, seconds(918+1+300, 1219+660), startTimes()[9:], "after a run of 11 min there is no back-off")
 		wait(661 * second)
-		require.Equal(b, seconds(1879+660), times()[11:])
+		require.Equal(b, seconds(1879+660), startTimes()[11:])
 	})
 }
 
 // Only a run of more than 10 min resets the back-off. After runs of 7 min (420 s) the pauses are 0, 10 and 20 s.
 func TestARunOfSevenMinutesDoesNotResetTheBackOff(t *testing.T) {
 	inBubble(t, func(b *testbed) {
-		times := b.recordStartTimes("app")
+		startTimes := b.recordStartTimes("app")
 		b.rt.scripts["app"] = lifecycletest.Script{ExitAfter: 7 * time.Minute}
 		b.create(restartingPod(plain("app")))
 		wait(1300 * second)
-		require.Equal(b, []time.Duration{0, 420 * second, (420 + 420 + 10) * second, (850 + 420 + 20) * second}, times())
+		require.Equal(b, []time.Duration{0, 420 * second, (420 + 420 + 10) * second, (850 + 420 + 20) * second}, startTimes())
 	})
 }
 
@@ -93,7 +92,7 @@ func TestStatusOfARestartingContainer(t *testing.T) {
 		pod := restartingPod(plain("app"))
 		b.create(pod)
 		wait(5 * second)
-		status := b.lastNotification().pod.Status
+		status := b.lastStatus()
 		app := status.ContainerStatuses[0]
 		require.Equal(b, v1.PodRunning, status.Phase)
 		require.Equal(b, &v1.ContainerStateWaiting{
@@ -104,7 +103,7 @@ func TestStatusOfARestartingContainer(t *testing.T) {
 		require.EqualValues(b, 1, app.RestartCount)
 		require.False(b, app.Ready)
 		wait(7 * second)
-		app = b.lastNotification().pod.Status.ContainerStatuses[0]
+		app = b.lastStatus().ContainerStatuses[0]
 		require.NotNil(b, app.State.Running)
 		require.EqualValues(b, 2, app.RestartCount)
 		require.EqualValues(b, 3, app.LastTerminationState.Terminated.ExitCode)
@@ -135,7 +134,7 @@ func TestRestartPolicies(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			inBubble(t, func(b *testbed) {
-				times := b.recordStartTimes("app")
+				startTimes := b.recordStartTimes("app")
 				b.rt.scripts["app"] = lifecycletest.Script{ExitAfter: second}
 				b.rt.codes["app"], b.rt.noExitCodes = test.code, test.code < 0
 				pod := podOf(plain("app"))
@@ -144,8 +143,8 @@ func TestRestartPolicies(t *testing.T) {
 				}
 				b.create(pod)
 				wait(5 * second)
-				require.Len(b, times(), test.starts)
-				status := b.lastNotification().pod.Status
+				require.Len(b, startTimes(), test.starts)
+				status := b.lastStatus()
 				require.Equal(b, test.phase, status.Phase)
 				if test.code < 0 && test.phase == v1.PodFailed {
 					require.EqualValues(b, 137, terminated(b, status, "app").ExitCode)
@@ -175,11 +174,11 @@ func TestInitContainersAndSidecarsRestart(t *testing.T) {
 		b.rt.change(func() { b.rt.codes["init"] = 0 })
 		wait(20 * second) // init at 0, 1 and 12 s; the others at 13 s
 		require.Equal(b, []time.Duration{13 * second, 17 * second}, proxies())
-		require.Equal(b, v1.PodRunning, b.lastNotification().pod.Status.Phase)
+		require.Equal(b, v1.PodRunning, b.lastStatus().Phase)
 		wait(10 * second) // proxy is in its back-off from 21 to 31 s
 		require.Equal(b, []time.Duration{13 * second, 17 * second, 31 * second}, proxies())
 		wait(time.Minute)
-		require.Equal(b, v1.PodSucceeded, b.lastNotification().pod.Status.Phase)
+		require.Equal(b, v1.PodSucceeded, b.lastStatus().Phase)
 		require.Len(b, proxies(), 3, "the sidecar does not restart after the end of the app")
 	})
 }
@@ -188,15 +187,15 @@ func TestInitContainersAndSidecarsRestart(t *testing.T) {
 // "app", which was started at 0, 1 and 12 s, waits in a back-off of 20 s.
 func TestAPodInBackOffHasNotCompleted(t *testing.T) {
 	inBubble(t, func(b *testbed) {
-		times := b.recordStartTimes("app")
+		startTimes := b.recordStartTimes("app")
 		b.rt.scripts["app"] = lifecycletest.Script{ExitAfter: second}
 		b.rt.scripts["other"] = lifecycletest.Script{ExitAfter: 5 * second}
 		pod := podOf(plain("app"), plain("other"))
 		pod.Spec.Containers[0].RestartPolicy = ptr.To(v1.ContainerRestartPolicyAlways)
 		b.create(pod)
 		wait(15 * second)
-		require.Len(b, times(), 3)
-		require.Equal(b, v1.PodRunning, b.lastNotification().pod.Status.Phase)
+		require.Len(b, startTimes(), 3)
+		require.Equal(b, v1.PodRunning, b.lastStatus().Phase)
 	})
 }
 
@@ -204,7 +203,7 @@ func TestAPodInBackOffHasNotCompleted(t *testing.T) {
 // with the exit code and the time of the last run, and the container does not restart.
 func TestADeletionEndsABackOff(t *testing.T) {
 	inBubble(t, func(b *testbed) {
-		times := b.recordStartTimes("app")
+		startTimes := b.recordStartTimes("app")
 		b.rt.scripts["app"] = lifecycletest.Script{ExitAfter: second}
 		b.rt.codes["app"] = 3
 		pod := restartingPod(plain("app"))
@@ -212,11 +211,11 @@ func TestADeletionEndsABackOff(t *testing.T) {
 		wait(5 * second)
 		b.deletePod(pod, 30)
 		wait(second)
-		require.Equal(b, v1.PodFailed, b.lastNotification().pod.Status.Phase)
-		require.EqualValues(b, 3, terminated(b, b.lastNotification().pod.Status, "app").ExitCode)
-		require.True(b, terminated(b, b.lastNotification().pod.Status, "app").FinishedAt.Time.Equal(b.began.Add(2*second)))
+		require.Equal(b, v1.PodFailed, b.lastStatus().Phase)
+		require.EqualValues(b, 3, terminated(b, b.lastStatus(), "app").ExitCode)
+		require.True(b, terminated(b, b.lastStatus(), "app").FinishedAt.Time.Equal(b.began.Add(2*second)))
 		wait(time.Minute)
-		require.Len(b, times(), 2, "no third start")
+		require.Len(b, startTimes(), 2, "no third start")
 		require.Empty(b, b.stops())
 	})
 }
@@ -225,16 +224,16 @@ func TestADeletionEndsABackOff(t *testing.T) {
 // the restart.
 func TestAnAdoptedContainerInBackOffRestarts(t *testing.T) {
 	inBubble(t, func(b *testbed) {
-		times := b.recordStartTimes("app")
+		startTimes := b.recordStartTimes("app")
 		b.rt.scripts["app"] = lifecycletest.Script{ExitAfter: second}
 		b.create(restartingPod(plain("other"), plain("app")))
 		wait(5 * second)
 		b.rt.change(func() { b.rt.scripts["app"] = lifecycletest.Script{} })
 		b.restart(virtualkubelet.Adopted{Pod: b.currentPod(), Alive: true})
-		require.Len(b, times(), 3, "at 0 and 1 s, and now by the new agent")
-		require.NotNil(b, b.lastNotification().pod.Status.ContainerStatuses[0].State.Running)
-		require.EqualValues(b, 2, b.lastNotification().pod.Status.ContainerStatuses[1].RestartCount)
-		require.NotNil(b, b.lastNotification().pod.Status.ContainerStatuses[1].State.Running)
+		require.Len(b, startTimes(), 3, "at 0 and 1 s, and now by the new agent")
+		require.NotNil(b, b.lastStatus().ContainerStatuses[0].State.Running)
+		require.EqualValues(b, 2, b.lastStatus().ContainerStatuses[1].RestartCount)
+		require.NotNil(b, b.lastStatus().ContainerStatuses[1].State.Running)
 	})
 }
 
@@ -251,11 +250,11 @@ func TestAFailedStartIsRepeatedWithBackOff(t *testing.T) {
 		}
 		b.create(restartingPod(plain("app"), plain("other")))
 		wait(second)
-		status := b.lastNotification().pod.Status
+		status := b.lastStatus()
 		require.NotNil(b, status.ContainerStatuses[1].State.Running)
 		require.Equal(b, "StartError", status.ContainerStatuses[0].LastTerminationState.Terminated.Reason)
 		wait(10 * second)
-		require.NotNil(b, b.lastNotification().pod.Status.ContainerStatuses[0].State.Running)
+		require.NotNil(b, b.lastStatus().ContainerStatuses[0].State.Running)
 	})
 }
 
@@ -265,23 +264,22 @@ func TestTenStartsAtMost(t *testing.T) {
 	for kind, change := range runtimeKinds() {
 		t.Run(kind, func(t *testing.T) {
 			inBubble(t, func(b *testbed) {
-				names := b.rt.recordStarts(time.Minute)
+				startedNames := b.rt.recordStarts(time.Minute)
 				var pods []*v1.Pod
 				for i := range 25 {
-					pod := podOf(plain("app"))
-					pod.Name, pod.UID = strconv.Itoa(i), types.UID(strconv.Itoa(i))
+					pod := podNamed(strconv.Itoa(i), plain("app"))
 					pods = append(pods, pod)
 					b.create(pod)
 				}
 				wait(5 * second)
-				require.Len(b, names(), 10)
+				require.Len(b, startedNames(), 10)
 				for _, pod := range slices.Backward(pods) { // those that wait first, so that none gets a slot that becomes free
 					b.deletePod(pod, 1)
 				}
 				wait(5 * second)
 				b.create(podOf(plain("app")))
 				wait(second)
-				require.Len(b, names(), 11)
+				require.Len(b, startedNames(), 11)
 				wait(61 * second)
 				require.Equal(b, v1.PodRunning, b.podStatus("pod").Phase)
 			}, change)
@@ -308,7 +306,7 @@ func TestAFailedListIsRepeatedAfterOneSecond(t *testing.T) {
 		wait(1500 * time.Millisecond)
 		b.rt.SetLists(lifecycletest.Lists{})
 		wait(5 * second)
-		require.Equal(b, v1.PodSucceeded, b.lastNotification().pod.Status.Phase)
+		require.Equal(b, v1.PodSucceeded, b.lastStatus().Phase)
 		require.Equal(b, 11*second, b.lastNotification().at)
 	})
 }
@@ -317,30 +315,30 @@ func TestAFailedListIsRepeatedAfterOneSecond(t *testing.T) {
 // ContainerEnded until 1 s + 5 s. The second exit is at 7 s, and the pod is deleted: its end is reported when ContainerEnded has
 // returned, at 7 s + 5 s.
 func TestContainerEndedPrecedesTheRestartAndTheStatus(t *testing.T) {
-	var b *testbed
-	removed := map[string]time.Duration{}
+	var b *testbed                             // for ContainerEnded, which is set before there is a testbed
+	endedReturns := map[string]time.Duration{} // when ContainerEnded returned, by container ID
 	inBubble(t, func(it *testbed) {
 		b = it
-		times := b.recordStartTimes("app")
+		startTimes := b.recordStartTimes("app")
 		b.rt.scripts["app"] = lifecycletest.Script{ExitAfter: second}
 		pod := restartingPod(plain("app"))
 		b.create(pod)
 		wait(4 * second)
-		require.NotNil(b, b.lastNotification().pod.Status.ContainerStatuses[0].State.Running, "ContainerEnded has not returned")
+		require.NotNil(b, b.lastStatus().ContainerStatuses[0].State.Running, "ContainerEnded has not returned")
 		wait(3 * second)
-		require.Equal(b, []time.Duration{0, 6 * second}, times())
+		require.Equal(b, []time.Duration{0, 6 * second}, startTimes())
 		b.deletePod(pod, 30)
 		wait(4 * second)
-		require.Equal(b, v1.PodRunning, b.lastNotification().pod.Status.Phase)
+		require.Equal(b, v1.PodRunning, b.lastStatus().Phase)
 		wait(10 * second)
-		require.Equal(b, map[string]time.Duration{"uid/app": 6 * second, "uid/app#1": 12 * second}, removed)
-		require.Equal(b, v1.PodSucceeded, b.lastNotification().pod.Status.Phase)
+		require.Equal(b, map[string]time.Duration{"uid/app": 6 * second, "uid/app#1": 12 * second}, endedReturns)
+		require.Equal(b, v1.PodSucceeded, b.lastStatus().Phase)
 		require.Equal(b, 12*second, b.lastNotification().at)
 	}, func(o *virtualkubelet.Options) {
 		o.ContainerEnded = func(ctx context.Context, _ *v1.Pod, _ *v1.Container, id string) error {
 			select {
 			case <-time.After(5 * second):
-				removed[id] = b.elapsed()
+				endedReturns[id] = b.elapsed()
 			case <-ctx.Done():
 			}
 			return context.Cause(ctx)

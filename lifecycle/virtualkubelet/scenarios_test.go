@@ -95,15 +95,16 @@ func (b breakableRuntime) StopContainer(ctx context.Context, id string, timeoutS
 func deletionRandomError(t *testing.T, kind ...func(*virtualkubelet.Options)) {
 	var broken atomic.Bool
 	broken.Store(true)
-	c := prepareCluster(t, append([]func(*virtualkubelet.Options){func(o *virtualkubelet.Options) {
+	breakable := func(o *virtualkubelet.Options) {
 		o.Runtime = breakableRuntime{o.Runtime.(*scriptedRuntime), &broken}
 		o.Terminator.GiveUpAfter = time.Millisecond // so that each termination soon fails
-	}}, kind...)...)
+	}
+	c := prepareCluster(t, append([]func(*virtualkubelet.Options){breakable}, kind...)...)
 	pod := c.create(podOf(plain("app")))
 	c.start()
 	c.awaitPod(func(now *v1.Pod) bool { return now.Status.Phase == v1.PodRunning })
 	_, err := c.provider.KillPod(t.Context(), pod, shutdown.KillRequest{GracePeriodSeconds: ptr.To(int64(1))})
-	require.Error(t, err)
+	require.Error(t, err, "the first termination")
 	c.kubectlDelete(1)
 	require.Eventually(t, func() bool { return strings.Count(c.recordedEvents(), "ProviderDeleteFailed") >= 2 }, waitAtMost, tick)
 	c.awaitPod(func(now *v1.Pod) bool { return now.DeletionTimestamp != nil && now.Status.Phase == v1.PodRunning })
@@ -157,7 +158,7 @@ func terminalPod(phase v1.PodPhase) func(*testing.T, ...func(*virtualkubelet.Opt
 
 // The provider receives a change of the spec, and the container keeps running.
 func updatePodWhileRunning(t *testing.T, kind ...func(*virtualkubelet.Options)) {
-	c := newCluster(t, 30, kind...)
+	c := newCluster(t, 30, kind...) // a stop with at most 30 s ends a container
 	c.createRunning(podOf(plain("app")))
 	pod, err := c.Get(t.Context(), "pod", metav1.GetOptions{})
 	require.NoError(t, err)

@@ -42,7 +42,7 @@ func (r *scriptedRuntime) StartContainer(ctx context.Context, pod *v1.Pod, c *v1
 	}
 	id := string(pod.UID) + "/" + c.Name
 	for n := 1; ; n++ { // until an ID is free
-		if _, taken := r.started.LoadOrStore(id, true); !taken {
+		if _, isTaken := r.started.LoadOrStore(id, true); !isTaken {
 			break
 		}
 		id = fmt.Sprintf("%s/%s#%d", pod.UID, c.Name, n)
@@ -74,12 +74,18 @@ func (r *scriptedRuntime) Running(ctx context.Context, pod *v1.Pod) ([]lifecycle
 // ExitCode returns 137 for a killed container, and otherwise the code that the test has set for the container's name.
 func (r *scriptedRuntime) ExitCode(id string) (int32, bool) {
 	code, exited := r.Runtime.ExitCode(id)
-	if !exited || code == 137 || r.noExitCodes {
-		return code, exited && !r.noExitCodes
+	if isKnown, wasKilled := exited && !r.noExitCodes, code == 137; !isKnown || wasKilled {
+		return code, isKnown
 	}
 	name, _, _ := strings.Cut(id[strings.LastIndex(id, "/")+1:], "#")
 	r.change(func() { code = r.codes[name] })
 	return code, true
+}
+
+// wasStarted reports whether a run with this ID was started.
+func (r *scriptedRuntime) wasStarted(id string) bool {
+	_, found := r.started.Load(id)
+	return found
 }
 
 // change changes scripts or codes while containers run.

@@ -6,21 +6,22 @@ import (
 
 // run begins to send the pod's statuses and to watch what runs of it. The pod must be in the podTable.
 func (m *managedPod) run() {
-	m.wake()
+	m.wakeSender()
 	m.provider.spawn(m.name, m.sendStatuses)
 	m.workload.watch()
 }
 
-// wake makes sendStatuses send a status, because the pod has changed. It does not block.
-func (m *managedPod) wake() {
+// wakeSender makes sendStatuses send a status, because the pod has changed. It does not block.
+func (m *managedPod) wakeSender() {
 	select {
 	case m.changed <- struct{}{}:
-	default:
+	default: // it has been woken already
 	}
 }
 
-// sendStatuses sends a status to virtual-kubelet after each wake. Once virtual-kubelet has the final status of a deleted
-// pod, sendStatuses removes the pod, first from the runtime and then from the provider, and returns. After Close it sends once more and returns.
+// sendStatuses sends a status to virtual-kubelet after each wakeSender. Once virtual-kubelet has the final status of a deleted
+// pod, sendStatuses removes the pod, first from the runtime and then from the provider, and returns. After Close it sends
+// once more and returns.
 func (m *managedPod) sendStatuses() {
 	select {
 	case <-m.provider.registered:
@@ -33,10 +34,7 @@ func (m *managedPod) sendStatuses() {
 		case <-m.ctx.Done():
 			isClosing = true
 		}
-		if !m.send() { // the pod is still needed
-			continue
-		}
-		if m.workload.remove() && m.tryForget() {
+		if isRemovable := m.send(); isRemovable && m.workload.remove() && m.tryForget() {
 			return
 		}
 	}

@@ -42,20 +42,20 @@ func (r *scriptedRuntime) recordStarts(takes time.Duration) func() []string {
 // succeeded, and the pod is ready when the last one runs: after 4 starts and the init container, 4 s + 5 s = 9 s.
 func TestContainersStartInOrder(t *testing.T) {
 	inBubble(t, func(b *testbed) {
-		names := b.rt.recordStarts(second)
+		startedNames := b.rt.recordStarts(second)
 		b.rt.scripts["init"] = lifecycletest.Script{ExitAfter: 5 * second}
 		pod := podOf(plain("one"), plain("two"))
 		pod.Spec.InitContainers = []v1.Container{sidecar("proxy"), plain("init")}
 		b.create(pod)
 		require.Zero(b, b.elapsed())
 		wait(7 * second)
-		require.Equal(b, []string{"proxy", "init", "one"}, names())
-		require.Equal(b, v1.PodPending, b.lastNotification().pod.Status.Phase)
-		require.Equal(b, v1.ContainerState{}, b.lastNotification().pod.Status.ContainerStatuses[0].State)
-		require.Equal(b, v1.ConditionFalse, b.lastNotification().pod.Status.Conditions[1].Status, "Ready")
+		require.Equal(b, []string{"proxy", "init", "one"}, startedNames())
+		require.Equal(b, v1.PodPending, b.lastStatus().Phase)
+		require.Equal(b, v1.ContainerState{}, b.lastStatus().ContainerStatuses[0].State)
+		require.Equal(b, v1.ConditionFalse, b.lastStatus().Conditions[1].Status, "Ready")
 		wait(2 * second)
 		last := b.lastNotification()
-		require.Equal(b, []string{"proxy", "init", "one", "two"}, names())
+		require.Equal(b, []string{"proxy", "init", "one", "two"}, startedNames())
 		require.Equal(b, v1.PodRunning, last.pod.Status.Phase)
 		require.Equal(b, v1.ConditionTrue, last.pod.Status.Conditions[1].Status, "Ready")
 		require.True(b, last.pod.Status.Conditions[1].LastTransitionTime.Time.Equal(b.began.Add(9*second)))
@@ -88,8 +88,8 @@ func TestADeletionCancelsTheStart(t *testing.T) {
 				wait(0)
 				require.ElementsMatch(b, test.stops, b.stops())
 				require.Equal(b, test.at, b.lastNotification().at)
-				require.Equal(b, v1.PodFailed, b.lastNotification().pod.Status.Phase)
-				app := terminated(b, b.lastNotification().pod.Status, "app")
+				require.Equal(b, v1.PodFailed, b.lastStatus().Phase)
+				app := terminated(b, b.lastStatus(), "app")
 				require.Equal(b, "ContainerStatusUnknown", app.Reason)
 				require.Equal(b, int32(137), app.ExitCode)
 			})

@@ -29,10 +29,10 @@ func TestNoStatusIsSentUntilSidecarsHaveEnded(t *testing.T) {
 		b.deletePod(pod, 30)
 		wait(4 * second)
 		require.Zero(b, b.lastNotification().at, "no status is sent while the sidecars run")
-		require.NotNil(b, b.lastNotification().pod.Status.ContainerStatuses[0].State.Running)
+		require.NotNil(b, b.lastStatus().ContainerStatuses[0].State.Running)
 		wait(time.Minute)
 		require.Equal(b, []stop{{id: "uid/app", timeout: 30, at: 0}, {id: "uid/log", timeout: 30 - 3, at: 3 * second}, {id: "uid/net", timeout: 30 - 3 - 2, at: 5 * second}}, b.stops())
-		status := b.lastNotification().pod.Status
+		status := b.lastStatus()
 		for name, ended := range map[string]time.Duration{"app": 3 * second, "log": 5 * second, "net": 5 * second} {
 			require.True(b, terminated(b, status, name).FinishedAt.Time.Equal(b.began.Add(ended)), name)
 		}
@@ -77,7 +77,7 @@ func TestFinalStatus(t *testing.T) {
 		b.create(pod)
 		b.deletePod(pod, 5)
 		wait(5 * second)
-		status := b.lastNotification().pod.Status
+		status := b.lastStatus()
 		start, end := metav1.NewTime(b.began), metav1.NewTime(b.began.Add(5*second))
 		require.Equal(b, v1.PodFailed, status.Phase)
 		require.Equal(b, int64(4), status.ObservedGeneration)
@@ -123,10 +123,10 @@ func TestAPodThatCompletes(t *testing.T) {
 				b.create(pod)
 				wait(2 * second)
 				require.Equal(b, second, b.lastNotification().at)
-				require.Equal(b, v1.PodRunning, b.lastNotification().pod.Status.Phase)
+				require.Equal(b, v1.PodRunning, b.lastStatus().Phase)
 				wait(7 * second)
 				require.Equal(b, []stop{{id: "uid/proxy", timeout: 30, at: 9 * second}}, b.stops())
-				require.Equal(b, test.phase, b.lastNotification().pod.Status.Phase)
+				require.Equal(b, test.phase, b.lastStatus().Phase)
 				require.Empty(b, b.podsForShutdown())
 			})
 		})
@@ -167,16 +167,16 @@ func TestStatusChangedSendsTheFieldsOfOptionsStatus(t *testing.T) {
 		pod := podOf(plain("app"))
 		b.create(pod)
 		wait(second)
-		require.Empty(b, b.lastNotification().pod.Status.PodIP)
+		require.Empty(b, b.lastStatus().PodIP)
 		ip.Store("10.0.0.7")
 		b.StatusChanged(pod)
 		synctest.Wait()
-		require.Equal(b, "10.0.0.7", b.lastNotification().pod.Status.PodIP)
+		require.Equal(b, "10.0.0.7", b.lastStatus().PodIP)
 		ip.Store("") // from now on Options.Status sets nothing
 		b.StatusChanged(podOf())
 		b.deletePod(pod, 10)
 		wait(20 * second)
-		require.Equal(b, v1.PodSucceeded, b.lastNotification().pod.Status.Phase)
+		require.Equal(b, v1.PodSucceeded, b.lastStatus().Phase)
 		require.Equal(b, "10.0.0.7", b.lastNotification().pod.Annotations["was"])
 	}, func(o *virtualkubelet.Options) {
 		o.Status = func(pod *v1.Pod) {

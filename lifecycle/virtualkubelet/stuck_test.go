@@ -25,7 +25,7 @@ func TestDeletePodRetriesAFailedTermination(t *testing.T) {
 		b.rt.Away(time.Millisecond, 3*time.Minute) // after StopContainer has sent the stop signal, and before its SIGKILL
 		b.deletePod(pod, 30)
 		wait(152 * second) // the grace period of 30 s and the 2 min of GiveUpAfter are over
-		require.NotNil(b, b.lastNotification().pod.Status.ContainerStatuses[0].State.Running, "the container may still run")
+		require.NotNil(b, b.lastStatus().ContainerStatuses[0].State.Running, "the container may still run")
 
 		err := b.DeletePod(b.Context(), pod)
 		require.ErrorIs(b, err, lifecycletest.ErrAway)
@@ -34,8 +34,8 @@ func TestDeletePodRetriesAFailedTermination(t *testing.T) {
 		require.Error(b, b.DeletePod(b.Context(), pod), "the second termination is in progress, so the error of the first is returned")
 		wait(30 * second) // until 183 s: the runtime is back since 180 s
 		require.Len(b, b.rt.Execs(), 1, "the hook runs once")
-		require.Equal(b, v1.PodFailed, b.lastNotification().pod.Status.Phase)
-		require.EqualValues(b, 137, b.lastNotification().pod.Status.ContainerStatuses[0].State.Terminated.ExitCode)
+		require.Equal(b, v1.PodFailed, b.lastStatus().Phase)
+		require.EqualValues(b, 137, b.lastStatus().ContainerStatuses[0].State.Terminated.ExitCode)
 	})
 }
 
@@ -45,7 +45,7 @@ func TestKillPodRetriesAFailedTermination(t *testing.T) {
 	inBubble(t, func(b *testbed) {
 		pod := podOf(plain("app"))
 		b.create(pod)
-		b.rt.Away(0, 3*time.Minute)
+		b.rt.Away(0, 3*time.Minute) // from now on
 		kill := shutdown.KillRequest{GracePeriodSeconds: ptr.To(int64(10)), SetStatus: func(status *v1.PodStatus) { status.Reason = "Terminated" }}
 		result, err := b.KillPod(b.Context(), pod, kill)
 		require.ErrorIs(b, err, lifecycletest.ErrAway)
@@ -58,7 +58,7 @@ func TestKillPodRetriesAFailedTermination(t *testing.T) {
 		require.Equal(b, "Terminated", result.Status.Reason)
 		require.EqualValues(b, 0, result.Status.ContainerStatuses[0].State.Terminated.ExitCode)
 		wait(0)
-		require.Equal(b, *result.Status, b.lastNotification().pod.Status, "virtual-kubelet gets the same status")
+		require.Equal(b, *result.Status, b.lastStatus(), "virtual-kubelet gets the same status")
 	})
 }
 
@@ -66,7 +66,7 @@ func TestKillPodRetriesAFailedTermination(t *testing.T) {
 // ends, without another call of KillPod or DeletePod.
 func TestAStuckContainerThatExitsEndsItsPod(t *testing.T) {
 	inBubble(t, func(b *testbed) {
-		b.rt.scripts["app"] = lifecycletest.Script{HangStops: -1, ExitAfter: time.Hour}
+		b.rt.scripts["app"] = lifecycletest.Script{HangStops: -1, ExitAfter: time.Hour} // each stop hangs
 		pod := podOf(plain("app"))
 		b.create(pod)
 		result, err := b.KillPod(b.Context(), pod, shutdown.KillRequest{GracePeriodSeconds: ptr.To(int64(10))})
@@ -76,7 +76,7 @@ func TestAStuckContainerThatExitsEndsItsPod(t *testing.T) {
 		require.Equal(b, 130*second, b.elapsed(), "the grace period of 10 s and the 2 min of GiveUpAfter")
 		wait(time.Hour)
 		require.Equal(b, time.Hour, b.lastNotification().at)
-		require.Equal(b, v1.PodSucceeded, b.lastNotification().pod.Status.Phase)
+		require.Equal(b, v1.PodSucceeded, b.lastStatus().Phase)
 		require.NoError(b, b.DeletePod(b.Context(), pod), "the pod has ended")
 	})
 }

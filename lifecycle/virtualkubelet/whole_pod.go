@@ -21,7 +21,7 @@ type wholePod struct {
 	lastListAtCreate int           // the number of the last list that had begun when Create succeeded: it may lack the pod
 	lastObservedList int           // the number of the last list that was passed to observeList
 	isListed         bool          // the last list has the pod
-	runs             bool          // the last list has the pod running, or Create has succeeded since
+	isRunning        bool          // the last list has the pod running, or Create has succeeded since
 	isMissing        bool          // the last list lacks the running pod; if the next one does too, the pod is lost
 	status           *v1.PodStatus // from the last list with the pod; never modified; nil: none
 	observed         chan struct{} // closed at the next list
@@ -53,7 +53,7 @@ func (w *wholePod) setSpec(spec *v1.PodSpec) {
 	if w.status != nil {
 		w.setFromStatus(w.status)
 	}
-	w.wake()
+	w.wakeSender()
 }
 
 // observeList updates the pod from a list with this number. listed is nil if the list lacks the pod.
@@ -67,41 +67,41 @@ func (w *wholePod) observeList(listed *v1.Pod, number int) {
 	if listed == nil && number <= w.lastListAtCreate {
 		return
 	}
-	if listed == nil && w.runs && !w.isMissing {
+	if listed == nil && w.isRunning && !w.isMissing {
 		w.isMissing = true
 		w.provider.poller.requestList()
 		return
 	}
-	ranBefore := w.runs
+	ranBefore := w.isRunning
 	w.lastObservedList, w.isMissing = number, false
 	w.isListed = listed != nil
-	w.runs = w.isListed && !isTerminal(&listed.Status)
+	w.isRunning = w.isListed && !isTerminal(&listed.Status)
 	if listed != nil {
 		w.setStatus(&listed.Status)
 	}
 	w.wakeWaiters()
 	switch {
-	case ranBefore && !w.runs:
+	case ranBefore && !w.isRunning:
 		w.provider.spawn(w.name, func() {
 			if listed == nil {
 				klog.FromContext(w.ctx).Error(nil, "A running pod is missing from two lists of the pod runtime", "pod", w.name)
 			}
 			w.endIfDone()
 		})
-	case w.runs && w.endedTermination() != nil:
-		w.provider.spawn(w.name, func() { _ = w.end(w.ctx, nil) }) // fails only after Close
+	case w.isRunning && w.endedTermination() != nil:
+		w.provider.spawn(w.name, w.terminateRemaining)
 	}
 }
 
 // wasStarted reports whether the pod runtime has, or had, the pod, so that Create must not be called.
-func (w *wholePod) wasStarted() bool { return w.runs || w.status != nil }
+func (w *wholePod) wasStarted() bool { return w.isRunning || w.status != nil }
 
 // mayRun reports whether the pod runs.
-func (w *wholePod) mayRun() bool { return w.runs }
+func (w *wholePod) mayRun() bool { return w.isRunning }
 
 // hasWork reports whether the pod runs: the provider sees only whether the whole pod runs, and restarts none of its
 // containers.
-func (w *wholePod) hasWork() bool { return w.runs }
+func (w *wholePod) hasWork() bool { return w.isRunning }
 
 // wakeWaiters makes all calls of await test their condition again. The caller holds the mutex.
 func (w *wholePod) wakeWaiters() {
@@ -138,9 +138,9 @@ func (w *wholePod) awaitList(ctx context.Context) error {
 	return nil
 }
 
-// call calls the PodRuntime with callTimeout. isKnown is false, and err nil, if it has answered that it does not know
+// callRuntime calls the PodRuntime with callTimeout. isKnown is false, and err nil, if it has answered that it does not know
 // the pod (ErrContainerNotFound).
-func (w *wholePod) call(ctx context.Context, name string, f func(context.Context) error) (isKnown bool, err error) {
+func (w *wholePod) callRuntime(ctx context.Context, name string, f func(context.Context) error) (isKnown bool, err error) {
 	isKnown = true
 	err = w.callWithin(ctx, name, callTimeout, func(ctx context.Context) error {
 		err := f(ctx)
@@ -156,10 +156,11 @@ func (w *wholePod) call(ctx context.Context, name string, f func(context.Context
 // remove waits until the pod has ended, and calls Delete until a list lacks the pod, or Delete says that it does not
 // exist. It returns false if the provider is closed before that.
 func (w *wholePod) remove() (removed bool) {
-	for w.await(w.ctx, func() bool { return !w.runs }) {
+	for w.await(w.ctx, func() bool { return !w.isRunning }) {
 		pod := w.podWithStatus()
-		isKnown, err := w.call(w.ctx, "Delete", func(ctx context.Context) error { return w.provider.opts.Pods.Delete(ctx, pod) })
-		if !isKnown || err == nil && w.awaitList(w.ctx) == nil && !w.hasPod() {
+		isKnown, err := w.callRuntime(w.ctx, "Delete", func(ctx context.Context) error { return w.provider.opts.Pods.Delete(ctx, pod) })
+		isGone := !isKnown || err == nil && w.awaitList(w.ctx) == nil && !w.hasPod()
+		if isGone {
 			return true
 		}
 		select {

@@ -57,7 +57,7 @@ func (w *wholePod) failContainers(err error) {
 			c.state = v1.ContainerState{Terminated: c.endedWith(notStarted(err))}
 		}
 	}
-	w.wake()
+	w.wakeSender()
 }
 
 // tryCreate calls Create once, when maxStarts allows it. It does so in the terminator's Start, as the start of the
@@ -75,7 +75,7 @@ func (w *wholePod) tryCreate() error {
 		w.mu.Lock()
 		defer w.mu.Unlock()
 		if createErr == nil {
-			w.runs, w.lastListAtCreate = true, w.provider.poller.lastBegun()
+			w.isRunning, w.lastListAtCreate = true, w.provider.poller.lastBegun()
 		}
 		w.desired.keepAnnotations(before, pod.Annotations)
 		return createErr
@@ -100,5 +100,5 @@ func (w *wholePod) setCreateError(err error) {
 			c.state.Waiting = &v1.ContainerStateWaiting{Reason: reasonCreateError, Message: err.Error()}
 		}
 	}
-	w.wake()
+	w.wakeSender()
 }

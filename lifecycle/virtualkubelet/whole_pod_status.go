@@ -15,7 +15,7 @@ func (w *wholePod) setStatus(status *v1.PodStatus) {
 	w.status = status.DeepCopy()
 	if !w.ending.finalizing {
 		w.setFromStatus(w.status)
-		w.wake()
+		w.wakeSender()
 	}
 }
 

@@ -38,17 +38,18 @@ func withHooks(o *virtualkubelet.Options) {
 // run, and how it has ended. The lists come at 0, 5, 10 s and so on, and sooner on request.
 func TestStatusesOfAPodRuntime(t *testing.T) {
 	running := v1.ContainerState{Running: &v1.ContainerStateRunning{}}
+	var noStates map[string]v1.ContainerState
 	t.Run("a pod that has ended when it is deleted is not stopped", func(t *testing.T) {
 		p := newFakePodRuntime(5 * second)
 		inBubble(t, func(b *testbed) {
 			pod := podOf(withSleepHook("app", 20))
 			b.create(pod)
 			wait(6 * second)
-			p.report(v1.PodSucceeded, nil) // before DeletePod, which asks for a list at once
+			p.report(v1.PodSucceeded, noStates) // before DeletePod, which asks for a list at once
 			b.deletePod(pod, 30)
 			wait(30 * second)
 			require.Empty(b, b.stops())
-			require.Equal(b, v1.PodSucceeded, b.lastNotification().pod.Status.Phase)
+			require.Equal(b, v1.PodSucceeded, b.lastStatus().Phase)
 		}, onFakePodRuntime(p), withHooks)
 	})
 	t.Run("a pod that has ended does not run again", func(t *testing.T) {
@@ -57,14 +58,14 @@ func TestStatusesOfAPodRuntime(t *testing.T) {
 			defer p.stopping.Wait()
 			b.create(podOf(withSleepHook("app", 20)))
 			wait(6 * second)
-			p.report(v1.PodSucceeded, nil)
+			p.report(v1.PodSucceeded, noStates)
 			wait(4500 * time.Millisecond) // the list at 10 s has it as ended, and asks for one at 11 s
-			p.report(v1.PodRunning, nil)
+			p.report(v1.PodRunning, noStates)
 			wait(second)
 			p.change(func() { p.reported = nil })
 			wait(20 * second)
 			require.Equal(b, []stop{{id: "uid/app", timeout: 29, at: 11 * second}}, b.stops(), "the pod is stopped without its hook, with 30 s from 10 s on")
-			require.Equal(b, v1.PodSucceeded, b.lastNotification().pod.Status.Phase)
+			require.Equal(b, v1.PodSucceeded, b.lastStatus().Phase)
 			phases := map[v1.PodPhase]int{}
 			for _, news := range b.notified {
 				phases[news.pod.Status.Phase]++
@@ -90,10 +91,10 @@ func TestStatusesOfAPodRuntime(t *testing.T) {
 			p.report(v1.PodRunning, map[string]v1.ContainerState{"app": {Terminated: &v1.ContainerStateTerminated{}}})
 			b.create(podOf(plain("app")))
 			wait(6 * second)
-			require.Equal(b, v1.PodRunning, b.lastNotification().pod.Status.Phase)
+			require.Equal(b, v1.PodRunning, b.lastStatus().Phase)
 			p.change(func() { p.hidden["uid"] = true })
 			wait(6 * second)
-			require.Equal(b, v1.PodFailed, b.lastNotification().pod.Status.Phase)
+			require.Equal(b, v1.PodFailed, b.lastStatus().Phase)
 		})
 	})
 }
@@ -122,7 +123,7 @@ func TestCreateGetsNoContainerStatuses(t *testing.T) {
 		pod.Status.ContainerStatuses = []v1.ContainerStatus{{Name: "app"}}
 		b.create(pod)
 		wait(30 * second)
-		require.Len(b, b.lastNotification().pod.Status.ContainerStatuses, 1)
+		require.Len(b, b.lastStatus().ContainerStatuses, 1)
 		require.Greater(b, p.calls(&p.creates), 1)
 		require.Empty(b, p.created.Status.ContainerStatuses)
 		require.Empty(b, p.created.Status.InitContainerStatuses)
@@ -142,7 +143,7 @@ func TestAPodListedWithoutASpecGetsItFromCreatePod(t *testing.T) {
 		pod := podOf(plain("app"))
 		pod.Spec.InitContainers = []v1.Container{plain("init")}
 		b.create(pod)
-		status := b.lastNotification().pod.Status
+		status := b.lastStatus()
 		require.Equal(b, v1.PodRunning, status.Phase)
 		require.NotNil(b, status.ContainerStatuses[0].State.Running)
 		require.Zero(b, terminated(b, status, "init").ExitCode)
@@ -162,7 +163,7 @@ func TestAnnotationsOfCreateAreKept(t *testing.T) {
 		require.Equal(b, "job-7", b.currentPod().Annotations["job"])
 		b.deletePod(pod, 10)
 		wait(20 * second)
-		require.Equal(b, v1.PodSucceeded, b.lastNotification().pod.Status.Phase)
+		require.Equal(b, v1.PodSucceeded, b.lastStatus().Phase)
 		require.Equal(b, "job-7", b.lastNotification().pod.Annotations["job"])
 		require.Equal(b, "job-7", p.deleted.Annotations["job"])
 	})
@@ -177,7 +178,7 @@ func TestDeleteIsCalledForALostPod(t *testing.T) {
 		wait(6 * second)
 		p.change(func() { delete(p.pods, pod.UID) }) // the pod is lost
 		wait(6 * second)
-		require.Equal(b, v1.PodFailed, b.lastNotification().pod.Status.Phase)
+		require.Equal(b, v1.PodFailed, b.lastStatus().Phase)
 		p.change(func() { p.down = true }) // the first Delete fails
 		b.deletePod(pod, 10)
 		wait(second)

@@ -42,20 +42,20 @@ func TestWholePodLifecycle(t *testing.T) {
 		pod := podOf(plain("app"), plain("log"))
 		b.create(pod)
 		wait(second)
-		require.Equal(b, v1.PodPending, b.lastNotification().pod.Status.Phase)
+		require.Equal(b, v1.PodPending, b.lastStatus().Phase)
 		wait(5 * second)
-		status := b.lastNotification().pod.Status
+		status := b.lastStatus()
 		require.Equal(b, v1.PodRunning, status.Phase)
 		require.Equal(b, "10.0.0.1", status.PodIP)
 		require.Equal(b, "fake://uid/app", status.ContainerStatuses[0].ContainerID)
 		require.Equal(b, v1.ConditionTrue, status.Conditions[1].Status, "Ready")
-		require.True(b, b.lastNotification().at == 5*second, "%v", b.lastNotification().at)
+		require.Equal(b, 5*second, b.lastNotification().at)
 
 		b.deletePod(pod, 30)
 		wait(12 * second) // until 18 s, when the container ends
-		require.Equal(b, v1.PodRunning, b.lastNotification().pod.Status.Phase, "no list has the pod as ended yet")
+		require.Equal(b, v1.PodRunning, b.lastStatus().Phase, "no list has the pod as ended yet")
 		wait(4 * second)
-		require.Equal(b, v1.PodSucceeded, b.lastNotification().pod.Status.Phase)
+		require.Equal(b, v1.PodSucceeded, b.lastStatus().Phase)
 		require.Equal(b, 22*second, b.lastNotification().at)
 		require.Equal(b, []stop{{id: "uid/app", timeout: 30, at: 6 * second}, {id: "uid/log", timeout: 30, at: 6 * second}}, b.sortedStops())
 		_, err := b.GetPod(b.Context(), "ns", "pod")
@@ -89,11 +89,11 @@ func TestStopIsRepeatedUntilAWholePodEnds(t *testing.T) {
 				p.change(func() { p.down = test.away > 0 })
 				b.deletePod(pod, 10)
 				wait(test.away)
-				require.Equal(b, v1.PodRunning, b.lastNotification().pod.Status.Phase)
+				require.Equal(b, v1.PodRunning, b.lastStatus().Phase)
 				require.NoError(b, b.DeletePod(b.Context(), pod), "the termination is in progress")
 				p.change(func() { p.down = false })
 				wait(test.endedBy - b.elapsed())
-				require.Contains(b, []v1.PodPhase{v1.PodFailed, v1.PodSucceeded}, b.lastNotification().pod.Status.Phase)
+				require.Contains(b, []v1.PodPhase{v1.PodFailed, v1.PodSucceeded}, b.lastStatus().Phase)
 				wait(20 * second)
 				require.Empty(b, p.kept())
 			})
@@ -110,13 +110,13 @@ func TestCreateIsRepeatedAfterAList(t *testing.T) {
 		b.create(podOf(plain("app")))
 		wait(30 * second)
 		require.Equal(b, 1, p.calls(&p.creates), "Create waits for a list")
-		require.Equal(b, v1.PodPending, b.lastNotification().pod.Status.Phase)
-		require.Equal(b, v1.ContainerState{Waiting: &v1.ContainerStateWaiting{Reason: "CreateContainerError", Message: "500"}}, b.lastNotification().pod.Status.ContainerStatuses[0].State)
+		require.Equal(b, v1.PodPending, b.lastStatus().Phase)
+		require.Equal(b, v1.ContainerState{Waiting: &v1.ContainerStateWaiting{Reason: "CreateContainerError", Message: "500"}}, b.lastStatus().ContainerStatuses[0].State)
 		p.change(func() { p.down = false })
 		wait(5 * second)
 		require.Equal(b, 2, p.calls(&p.creates))
 		wait(5 * second)
-		require.Equal(b, v1.PodRunning, b.lastNotification().pod.Status.Phase)
+		require.Equal(b, v1.PodRunning, b.lastStatus().Phase)
 	})
 }
 
@@ -126,9 +126,9 @@ func TestCreateIsNotRepeatedForAnInvalidPod(t *testing.T) {
 		wait(second)
 		p.change(func() { p.createErr = errdefs.InvalidInput("no such queue") })
 		b.create(podOf(plain("app")))
-		wait(2 * second)
+		wait(time.Minute) // longer than the back-off of 10 s
 		require.Equal(b, 1, p.calls(&p.creates))
-		status := b.lastNotification().pod.Status
+		status := b.lastStatus()
 		require.Equal(b, v1.PodFailed, status.Phase)
 		require.Contains(b, terminated(b, status, "app").Message, "no such queue")
 	})
@@ -147,7 +147,7 @@ func TestAnInvalidPodThatRunsNeverthelessEnds(t *testing.T) {
 		wait(5 * second)
 		p.change(func() { p.hidden[pod.UID] = true })
 		wait(time.Minute)
-		require.Equal(b, v1.PodFailed, b.lastNotification().pod.Status.Phase)
+		require.Equal(b, v1.PodFailed, b.lastStatus().Phase)
 	})
 }
 
@@ -162,7 +162,7 @@ func TestACreateThatTakesEffectLateIsNotRepeated(t *testing.T) {
 		p.change(func() { p.createErr = nil })
 		require.NoError(b, p.Create(b.Context(), pod)) // the late effect
 		wait(time.Minute)
-		require.Equal(b, v1.PodRunning, b.lastNotification().pod.Status.Phase)
+		require.Equal(b, v1.PodRunning, b.lastStatus().Phase)
 		require.Equal(b, 2, p.calls(&p.creates), "the provider's, which failed, and the test's own")
 	})
 }
@@ -178,10 +178,10 @@ func TestALateCreateIsCleanedUp(t *testing.T) {
 		b.create(pod)
 		b.deletePod(pod, 10)
 		wait(time.Minute)
-		require.Equal(b, v1.PodPending, b.lastNotification().pod.Status.Phase, "the pod may run")
+		require.Equal(b, v1.PodPending, b.lastStatus().Phase, "the pod may run")
 		p.change(func() { p.down = false })
 		wait(10 * second)
-		require.Equal(b, v1.PodFailed, b.lastNotification().pod.Status.Phase)
+		require.Equal(b, v1.PodFailed, b.lastStatus().Phase)
 		require.NoError(b, p.Create(b.Context(), pod))
 		require.Len(b, p.kept(), 1)
 		wait(2 * time.Minute)
@@ -198,11 +198,11 @@ func TestHangingCallsAreRepeated(t *testing.T) {
 		pod := podOf(plain("app"))
 		b.create(pod)
 		wait(136*second + second/2) // Create is cancelled at 120 s, its time limit, and repeated at 130 s; the list at 135 s has the pod
-		require.Equal(b, v1.PodRunning, b.lastNotification().pod.Status.Phase)
+		require.Equal(b, v1.PodRunning, b.lastStatus().Phase)
 		p.change(func() { p.hangingCalls = 1 })
 		b.deletePod(pod, 100)
 		wait(50 * second)
-		require.Equal(b, v1.PodSucceeded, b.lastNotification().pod.Status.Phase)
+		require.Equal(b, v1.PodSucceeded, b.lastStatus().Phase)
 		require.Len(b, b.stops(), 1)
 		require.InDelta(b, 65, b.stops()[0].timeout, 1, "100 s - 30 s for the call that hangs - 5 s until it is repeated")
 	})
@@ -217,9 +217,9 @@ func TestAListOlderThanThePodIsIgnored(t *testing.T) {
 		wait(2 * second)
 		b.create(podOf(plain("app")))
 		wait(6 * second)
-		require.Equal(b, v1.PodPending, b.lastNotification().pod.Status.Phase)
+		require.Equal(b, v1.PodPending, b.lastStatus().Phase)
 		wait(2 * second)
-		require.Equal(b, v1.PodRunning, b.lastNotification().pod.Status.Phase)
+		require.Equal(b, v1.PodRunning, b.lastStatus().Phase)
 	})
 }
 
@@ -276,10 +276,10 @@ func TestAPodMissingFromTwoListsHasFailed(t *testing.T) {
 		wait(6 * second)
 		p.change(func() { p.hidden["uid"] = true })
 		wait(5 * second)
-		require.Equal(b, v1.PodRunning, b.lastNotification().pod.Status.Phase, "one list may be wrong")
+		require.Equal(b, v1.PodRunning, b.lastStatus().Phase, "one list may be wrong")
 		wait(second)
-		require.Equal(b, v1.PodFailed, b.lastNotification().pod.Status.Phase)
-		require.Equal(b, "ContainerStatusUnknown", terminated(b, b.lastNotification().pod.Status, "app").Reason)
+		require.Equal(b, v1.PodFailed, b.lastStatus().Phase)
+		require.Equal(b, "ContainerStatusUnknown", terminated(b, b.lastStatus(), "app").Reason)
 	})
 }
 
@@ -313,7 +313,7 @@ func TestALostPodThatRunsAgainIsStopped(t *testing.T) {
 				wait(6 * second)
 				end(b, p, pod)
 				synctest.Wait()
-				require.Equal(b, v1.PodFailed, b.lastNotification().pod.Status.Phase)
+				require.Equal(b, v1.PodFailed, b.lastStatus().Phase)
 				require.Empty(b, b.stops())
 				wait(6 * second)
 				require.Len(b, b.stops(), 1)
@@ -339,7 +339,7 @@ func TestAPodListedTwiceIsRunningIfOneEntryIs(t *testing.T) {
 			p.alsoListed = []*v1.Pod{ended}
 		})
 		wait(6 * second)
-		require.Equal(b, v1.PodRunning, b.lastNotification().pod.Status.Phase)
+		require.Equal(b, v1.PodRunning, b.lastStatus().Phase)
 	})
 }
 
@@ -351,8 +351,7 @@ func TestAnOrphanThatIsCreatedInTimeRunsOn(t *testing.T) {
 		wait(second)
 		var pods []*v1.Pod
 		for i := range 500 {
-			pod := podOf(plain("app"))
-			pod.Name, pod.UID = strconv.Itoa(i), types.UID(strconv.Itoa(i))
+			pod := podNamed(strconv.Itoa(i), plain("app"))
 			pods = append(pods, pod)
 			require.NoError(b, p.Create(b.Context(), pod))
 		}
@@ -402,9 +401,7 @@ func TestHooksOfAWholePodNeedACommandRunner(t *testing.T) {
 func TestStatusesIsCalledOncePerIntervalForAllPods(t *testing.T) {
 	withFakePodRuntime(t, func(b *testbed, p *fakePodRuntime) {
 		for i := range 1000 {
-			pod := podOf(plain("app"))
-			pod.Name, pod.UID = strconv.Itoa(i), types.UID(strconv.Itoa(i))
-			b.create(pod)
+			b.create(podNamed(strconv.Itoa(i), plain("app")))
 		}
 		wait(time.Minute)
 		require.Equal(b, 13, p.calls(&p.lists), "at 0, 5, ... 60 s")

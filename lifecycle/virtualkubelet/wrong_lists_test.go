@@ -38,7 +38,7 @@ func TestAContainerMissingFromOneListHasNotEnded(t *testing.T) {
 				wait(20 * second)
 				require.Len(b, b.rt.Exits(), 1)
 				require.Equal(b, lifecycletest.ByKill, b.rt.Exits()[0].By)
-				require.EqualValues(b, 137, terminated(b, b.lastNotification().pod.Status, "app").ExitCode)
+				require.EqualValues(b, 137, terminated(b, b.lastStatus(), "app").ExitCode)
 			})
 		})
 	}
@@ -57,13 +57,13 @@ func TestAStartWithALostAnswerIsNotRepeated(t *testing.T) {
 				wait(20 * second)
 				b.rt.SetLists(lifecycletest.Lists{})
 				wait(2 * second)
-				require.Equal(b, v1.PodRunning, b.lastNotification().pod.Status.Phase)
+				require.Equal(b, v1.PodRunning, b.lastStatus().Phase)
 				wait(time.Minute)
 				b.rt.started.Range(func(id, _ any) bool {
 					require.Equal(b, "uid/app", id, "a second run would be uid/app#1")
 					return true
 				})
-				require.Zero(b, b.lastNotification().pod.Status.ContainerStatuses[0].RestartCount)
+				require.Zero(b, b.lastStatus().ContainerStatuses[0].RestartCount)
 			})
 		})
 	}
@@ -79,11 +79,11 @@ func TestAPodWithALostStartCanBeDeleted(t *testing.T) {
 		b.create(pod)
 		b.deletePod(pod, 30)
 		wait(10 * second)
-		require.Equal(b, v1.PodPending, b.lastNotification().pod.Status.Phase)
+		require.Equal(b, v1.PodPending, b.lastStatus().Phase)
 		b.rt.SetLists(lifecycletest.Lists{})
 		wait(10 * second)
 		require.Len(b, b.rt.Exits(), 1)
-		require.Equal(b, v1.PodFailed, b.lastNotification().pod.Status.Phase)
+		require.Equal(b, v1.PodFailed, b.lastStatus().Phase)
 	})
 }
 
@@ -115,8 +115,8 @@ func TestAPollingRuntimeHasTimeForTwoLists(t *testing.T) {
 		wait(13 * second)
 		require.Equal(b, []stop{{id: "uid/app", timeout: 27, at: 10 * second}}, b.stops())
 		require.Equal(b, 20*second, b.lastNotification().at)
-		require.Equal(b, "ContainerStatusUnknown", terminated(b, b.lastNotification().pod.Status, "app").Reason)
-		require.Equal(b, "The container could not be located when the pod was terminated", terminated(b, b.lastNotification().pod.Status, "app").Message)
+		require.Equal(b, "ContainerStatusUnknown", terminated(b, b.lastStatus(), "app").Reason)
+		require.Equal(b, "The container could not be located when the pod was terminated", terminated(b, b.lastStatus(), "app").Message)
 	}, func(o *virtualkubelet.Options) {
 		o.Runtime = struct{ virtualkubelet.Runtime }{o.Runtime} // hides Exited
 	})
