@@ -2,6 +2,7 @@ package criruntime_test
 
 import (
 	"context"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -17,8 +18,8 @@ import (
 )
 
 const (
-	// obedient exits with 7 on TERM. It needs the handler, because the kernel delivers no
-	// other signals to the first process of a container.
+	// obedient exits with 7 on TERM. It needs a trap, because the kernel delivers to the first process of a container
+	// only signals that it handles.
 	obedient = `trap 'exit 7' TERM; touch /tmp/ready; while :; do sleep 1000 & wait; done`
 	// stubborn ignores TERM.
 	stubborn = `trap '' TERM; touch /tmp/ready; while :; do sleep 1000; done`
@@ -116,23 +117,23 @@ func (c *containerd) testExec(t *testing.T) {
 // containerd reads them. containerd does that after the start, so the file "started" shows that the start is over.
 func (c *containerd) testExecIsCancelled(t *testing.T) {
 	_, id := c.startReady(t, "cancelled", "obedient:1")
-	script := func(ctx context.Context, script string) (string, error) {
+	shell := func(ctx context.Context, script string) (string, error) {
 		output, err := c.runtime.RunInContainer(ctx, id, []string{"/bin/sh", "-c", script}, waitAtMost)
 		return string(output), err
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error)
 	go func() {
-		_, err := script(ctx, "head -c 1000000 /dev/zero; touch /tmp/started; sleep 4; touch /tmp/survived")
+		_, err := shell(ctx, "head -c 1000000 /dev/zero; touch /tmp/started; sleep 4; touch /tmp/survived")
 		done <- err
 	}()
-	_, err := script(t.Context(), "while ! [ -e /tmp/started ]; do sleep 0.01; done")
+	_, err := shell(t.Context(), "while ! [ -e /tmp/started ]; do sleep 0.01; done")
 	require.NoError(t, err)
 	cancel()
 	require.ErrorIs(t, <-done, context.Canceled)
-	output, err := script(t.Context(), "sleep 5; ls /tmp")
+	output, err := shell(t.Context(), "sleep 5; ls /tmp")
 	require.NoError(t, err)
-	require.Equal(t, "ready\nstarted\n", output, "the command kept running")
+	require.Equal(t, "ready\nstarted\n", output, "without the file survived")
 }
 
 // An exit is detected little more than 1 s after the container has finished. The test takes the shortest of five delays, because a
@@ -140,8 +141,7 @@ func (c *containerd) testExecIsCancelled(t *testing.T) {
 func (c *containerd) testExitIsDetected(t *testing.T) {
 	best := time.Hour
 	for i := range 5 {
-		name := "exit-" + string(rune('a'+i))
-		_, id := c.startReady(t, name, "obedient:1")
+		_, id := c.startReady(t, fmt.Sprint("exit-", i), "obedient:1")
 		exited := c.runtime.Exited(id)
 		requireRunning(t, exited)
 		_, err := c.server.Runtime().StopContainer(t.Context(), &runtimeapi.StopContainerRequest{ContainerId: id, Timeout: 60})
@@ -182,8 +182,8 @@ func (c *containerd) requireUnknown(t *testing.T, id string) {
 func (c *containerd) testPodsAreListed(t *testing.T) {
 	hook := v1.LifecycleHandler{Exec: &v1.ExecAction{Command: []string{"/bin/true"}}}
 	pod, id := c.startReady(t, "listed", "obedient:1", withHook(hook))
-	require.Equal(t, "listed", c.listed(t, pod).Name)
 	got := c.listed(t, pod)
+	require.Equal(t, "listed", got.Name)
 	require.Equal(t, pod.UID, got.UID)
 	require.True(t, got.Spec.HostNetwork)
 	require.EqualValues(t, 30, *got.Spec.TerminationGracePeriodSeconds)
@@ -235,7 +235,7 @@ func (c *containerd) testSandboxIsStopped(t *testing.T) {
 // removes it.
 func (c *containerd) testContainerWasNeverStarted(t *testing.T) {
 	pod := onePod("created", 30, func(pod *v1.Pod) { pod.Spec.Containers[0].Image = "obedient:1" })
-	id := c.create(t, pod, &pod.Spec.Containers[0], c.runSandbox(t, pod), 0)
+	id := c.create(t, pod, &pod.Spec.Containers[0], c.runSandbox(t, pod), firstRun)
 	require.Equal(t, v1.PodPending, c.listed(t, pod).Status.Phase)
 	require.Equal(t, []string{id}, runningIDs(t, c.runtime, pod), "a created container could still be started")
 	exited := c.runtime.Exited(id)

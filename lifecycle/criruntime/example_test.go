@@ -87,7 +87,7 @@ func exampleNode(ctx context.Context) (endpoint string, end func()) {
 	hook := v1.LifecycleHandler{Exec: &v1.ExecAction{Command: []string{"/bin/drain"}}}
 	pod, t := onePod("web", 45, withHook(hook)), &testing.T{}
 	sandbox, _ := s.RunPodSandbox(ctx, &runtimeapi.RunPodSandboxRequest{Config: sandboxConfig(pod)})
-	created, _ := s.CreateContainer(ctx, createRequest(t, pod, &pod.Spec.Containers[0], sandbox.GetPodSandboxId(), 0))
+	created, _ := s.CreateContainer(ctx, createRequest(t, pod, &pod.Spec.Containers[0], sandbox.GetPodSandboxId(), firstRun))
 	_, _ = s.StartContainer(ctx, &runtimeapi.StartContainerRequest{ContainerId: created.GetContainerId()})
 	endpoint, end, err := s.serve()
 	if err != nil {

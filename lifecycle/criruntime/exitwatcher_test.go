@@ -39,7 +39,10 @@ func (l *fakeLister) set(id string, state runtimeapi.ContainerState) {
 	l.states[id] = state
 }
 
-// fail makes all later lists fail with err; nil makes them succeed again.
+// succeed makes all later lists succeed again.
+func (l *fakeLister) succeed() { l.fail(nil) }
+
+// fail makes all later lists fail with err.
 func (l *fakeLister) fail(err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -147,7 +150,7 @@ func TestPollingDetectsAnExitOnlyOnceListsSucceed(t *testing.T) {
 		exited := w.watch("a")
 		<-time.After(10 * pollInterval)
 		require.False(t, isClosed(exited), "an unknown state is not an exit")
-		l.fail(nil)
+		l.succeed()
 		<-exited
 	})
 }

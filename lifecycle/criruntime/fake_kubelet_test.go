@@ -97,7 +97,7 @@ func (k kubelet) runPod(t testing.TB, pod *v1.Pod) (sandbox string, ids []string
 	sandbox = k.runSandbox(t, pod)
 	for _, list := range [][]v1.Container{pod.Spec.InitContainers, pod.Spec.Containers} {
 		for i := range list {
-			id := k.create(t, pod, &list[i], sandbox, 0)
+			id := k.create(t, pod, &list[i], sandbox, firstRun)
 			k.start(t, id)
 			ids = append(ids, id)
 		}
@@ -112,6 +112,9 @@ func (k kubelet) runSandbox(t testing.TB, pod *v1.Pod) string {
 	require.NoError(t, err)
 	return sandbox.GetPodSandboxId()
 }
+
+// firstRun is the attempt of a container that is created for the first time.
+const firstRun = 0
 
 // createRequest returns the kubelet's request to create a container. attempt is the number of earlier runs.
 func createRequest(t testing.TB, pod *v1.Pod, c *v1.Container, sandbox string, attempt uint32) *runtimeapi.CreateContainerRequest {

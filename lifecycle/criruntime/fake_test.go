@@ -171,7 +171,10 @@ func (s *fake) stream(_ any, stream grpc.ServerStream) error {
 	}
 }
 
-// fail makes all later calls of method fail with err; nil makes them succeed again.
+// succeed makes all later calls of method succeed again.
+func (s *fake) succeed(method string) { s.fail(method, nil) }
+
+// fail makes all later calls of method fail with err.
 func (s *fake) fail(method string, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -199,14 +202,17 @@ func (s *fake) change(id string, edit func(*runtimeapi.ContainerStatus)) {
 	edit(s.containers[id].status)
 }
 
-// state returns the state of a container, or -1 if it does not exist.
+// absent is what state returns for a container that does not exist.
+const absent runtimeapi.ContainerState = -1
+
+// state returns the state of a container, or absent.
 func (s *fake) state(id string) runtimeapi.ContainerState {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if c := s.containers[id]; c != nil {
 		return c.status.GetState()
 	}
-	return -1
+	return absent
 }
 
 func (s *fake) Version(context.Context, *runtimeapi.VersionRequest) (*runtimeapi.VersionResponse, error) {
@@ -275,7 +281,7 @@ func (s *fake) StartContainer(_ context.Context, request *runtimeapi.StartContai
 // StopContainer stops a running container, and ignores others.
 func (s *fake) StopContainer(_ context.Context, request *runtimeapi.StopContainerRequest) (*runtimeapi.StopContainerResponse, error) {
 	switch s.state(request.GetContainerId()) {
-	case -1:
+	case absent:
 		return nil, status.Error(codes.NotFound, "no such container")
 	case runtimeapi.ContainerState_CONTAINER_RUNNING:
 		s.exit(request.GetContainerId(), 0)
@@ -295,7 +301,7 @@ func (s *fake) RemoveContainer(_ context.Context, request *runtimeapi.RemoveCont
 func (s *fake) ListContainers(_ context.Context, request *runtimeapi.ListContainersRequest) (*runtimeapi.ListContainersResponse, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	response, filter := &runtimeapi.ListContainersResponse{}, request.GetFilter()
+	response, filter := &runtimeapi.ListContainersResponse{}, request.GetFilter() // a nil filter matches all
 	for id, c := range s.containers {
 		labels := c.config.GetLabels()
 		isListed := filter.GetPodSandboxId() == "" || filter.GetPodSandboxId() == c.sandbox

@@ -19,7 +19,7 @@ type foundPod struct {
 // findPods returns all pods in every state, sorted. It lists containers first, so that the list of sandboxes
 // has the sandbox of each container that still exists.
 func (r *Runtime) findPods(ctx context.Context) ([]*foundPod, error) {
-	containers, err := r.listContainers(ctx, nil)
+	containers, err := r.listContainers(ctx, nil) // nil: no filter
 	if err != nil {
 		return nil, err
 	}

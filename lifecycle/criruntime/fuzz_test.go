@@ -1,9 +1,9 @@
 package criruntime_test
 
 import (
-	"bytes"
 	"encoding/json"
 	"testing"
+	"unicode/utf8"
 
 	"github.com/stretchr/testify/require"
 	v1 "k8s.io/api/core/v1"
@@ -44,11 +44,11 @@ func FuzzPods(f *testing.F) {
 		other := k.create(t, web, &web.Spec.Containers[0], sandbox, attempt)
 		labels := map[string]string{"io.kubernetes.pod.uid": uid, "io.kubernetes.pod.name": name, "io.kubernetes.pod.namespace": "shop", "io.kubernetes.container.name": container}
 		mayRun := 0 // how many containers may run, and so must be found
-		for i, id := range []string{ids[0], other} {
-			state := runtimeapi.ContainerState([]int32{first, second}[i] & 3) // one of the four states
+		for id, number := range map[string]int32{ids[0]: first, other: second} {
+			state := runtimeapi.ContainerState(number & 3) // one of the four states
 			isRunning := state == runtimeapi.ContainerState_CONTAINER_RUNNING || state == runtimeapi.ContainerState_CONTAINER_UNKNOWN
 			// A container without the kubelet's labels is ignored if another one has them.
-			hasLabels := i == 0 || uid != ""
+			hasLabels := id != other || uid != ""
 			if isRunning && hasLabels {
 				mayRun++
 			}
@@ -56,7 +56,7 @@ func FuzzPods(f *testing.F) {
 				c.State = state
 				config := s.containers[id].config
 				config.Annotations = decoded
-				if i == 1 {
+				if id == other {
 					config.Labels = labels
 				}
 			})
@@ -67,7 +67,7 @@ func FuzzPods(f *testing.F) {
 			s.mu.Unlock()
 		}
 		pods, err := runtime.Pods(t.Context())
-		if !bytes.Equal([]byte(uid+name+container+annotations), bytes.ToValidUTF8([]byte(uid+name+container+annotations), nil)) {
+		if !utf8.ValidString(uid + name + container + annotations) {
 			return // gRPC rejects it
 		}
 		require.NoError(t, err)

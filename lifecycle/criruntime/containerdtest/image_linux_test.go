@@ -13,14 +13,15 @@ import (
 // An image has no libraries, so only a static program works in it. The error names the package to install.
 func TestArchiveRefusesAProgramThatIsNotStaticBusybox(t *testing.T) {
 	shell := need.Program(t, "bash", "bash") // not static in any distribution
-	_, err := imageArchive(shell, nil)
+	var noImages []Image
+	_, err := imageArchive(shell, noImages)
 	require.EqualError(t, err, shell+" is not static, install the Debian package busybox-static")
 
 	text := filepath.Join(t.TempDir(), "busybox")
 	require.NoError(t, os.WriteFile(text, []byte("#!/bin/sh\n"), 0o600))
-	_, err = imageArchive(text, nil)
+	_, err = imageArchive(text, noImages)
 	require.ErrorContains(t, err, text+" is not a program")
 
-	_, err = imageArchive(filepath.Join(t.TempDir(), "nothing"), nil)
+	_, err = imageArchive(filepath.Join(t.TempDir(), "nothing"), noImages)
 	require.ErrorIs(t, err, os.ErrNotExist)
 }
