@@ -42,64 +42,23 @@ func main() {
 
 // run prints what becomes of n edits of the library in root. It returns an error if one survives.
 func run(root string, seed, n int, results, progress io.Writer) error {
+	var packages []goPackage
+	var edits []edit
 	root, err := filepath.Abs(root)
-	if err != nil {
-		return err
-	}
-	packages, err := listPackages(root, progress)
-	if err != nil {
-		return err
-	}
-	edits, err := editsOfLibrary(packages)
-	if err != nil {
-		return err
-	}
-	judged, survivors := 0, 0 // without the edits that do not compile
-	for _, i := range rand.New(rand.NewPCG(uint64(seed), 0)).Perm(len(edits)) {
-		if err != nil || judged == n {
-			break
-		}
-		drawn := edits[i]
-		fmt.Fprintf(progress, "%d: %s\n", judged+1, drawn.what)
-		var result string
-		result, err = judge(packages, drawn, filepath.Join(root, ".cache/edits"))
-		fmt.Fprintf(results, "%s: %s\n", result, drawn.what)
-		switch result {
-		case uncompilable:
-			continue
-		case survived:
-			survivors++
-		}
-		judged++
-	}
-	if survivors > 0 {
-		err = errors.Join(err, fmt.Errorf("%d edits survived", survivors))
-	}
-	return err
-}
-
-// listPackages returns the packages of the modules in root that have a part of the library. Messages of the go command go
-// to progress.
-func listPackages(root string, progress io.Writer) (packages []goPackage, err error) {
+	// List the packages, collect the edits of those that belong to the library, and judge n of them.
 	for _, module := range []string{".", "lifecycle/virtualkubelet", "lifecycle/criruntime"} {
 		command := exec.Command("go", "list", "-json", "./...")
 		command.Dir, command.Stderr = filepath.Join(root, module), progress
-		out, err := command.Output()
+		out, errList := command.Output()
+		err = errors.Join(err, errList)
 		for decoder := json.NewDecoder(bytes.NewReader(out)); err == nil && decoder.More(); {
 			packages = append(packages, goPackage{})
 			err = decoder.Decode(&packages[len(packages)-1])
 		}
-		if err != nil {
-			return nil, err
-		}
 	}
-	return packages, nil
-}
-
-// editsOfLibrary returns all edits of the packages that belong to the library: users import them, or import one that needs
-// them. Packages below internal, and those for tests, are not imported by users.
-func editsOfLibrary(packages []goPackage) (edits []edit, err error) {
 	for _, p := range packages {
+		// A package belongs to the library if users import it, or if one that they import needs it. Packages below internal,
+		// and those for tests, are not imported by users.
 		isOfLibrary := slices.ContainsFunc(packages, func(by goPackage) bool {
 			isForTests := strings.Contains(by.ImportPath, "kubegrace/internal/") || strings.HasSuffix(by.ImportPath, "test")
 			return !isForTests && slices.Contains(append(by.Deps, by.ImportPath), p.ImportPath)
@@ -108,12 +67,25 @@ func editsOfLibrary(packages []goPackage) (edits []edit, err error) {
 			continue
 		}
 		for _, name := range p.GoFiles {
-			if edits, err = collect(p, filepath.Join(p.Dir, name), edits); err != nil {
-				return nil, err
+			if err == nil {
+				edits, err = collect(p, filepath.Join(p.Dir, name), edits)
 			}
 		}
 	}
-	return edits, nil
+	count := map[string]int{} // by result
+	order := rand.New(rand.NewPCG(uint64(seed), 0)).Perm(len(edits))
+	for i := 0; err == nil && i < min(n+count[uncompilable], len(order)); i++ { // edits that do not compile are not among the n
+		drawn := edits[order[i]]
+		fmt.Fprintf(progress, "%d: %s\n", i-count[uncompilable]+1, drawn.what)
+		var result string
+		result, err = judge(packages, drawn, filepath.Join(root, ".cache/edits"))
+		count[result]++
+		fmt.Fprintf(results, "%s: %s\n", result, drawn.what)
+	}
+	if count[survived] > 0 {
+		err = errors.Join(err, fmt.Errorf("%d edits survived", count[survived]))
+	}
+	return err
 }
 
 // goPackage is a package as go list describes it.
@@ -140,8 +112,7 @@ func judge(packages []goPackage, e edit, folder string) (result string, err erro
 	// The first and the last are the edited package. Only for the last one the tests are not short.
 	for i, p := range slices.Concat([]goPackage{e.in}, packages, []goPackage{e.in}) {
 		isTester := p.Dir == e.in.Dir || slices.Contains(slices.Concat(p.Imports, p.TestImports, p.XTestImports), e.in.ImportPath)
-		isShort := i <= len(packages)
-		if isTester && !passes(p, "test", fmt.Sprintf("-short=%t", isShort), "-failfast", "-vet=off", "-timeout=10m") {
+		if isTester && !passes(p, "test", fmt.Sprintf("-short=%t", i <= len(packages)), "-failfast", "-vet=off", "-timeout=10m") {
 			return "killed by " + p.ImportPath, nil
 		}
 	}
