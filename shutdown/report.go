@@ -21,12 +21,13 @@ import (
 // Report says what happened to the pods in one shutdown, in all of its drains and by all agents that took
 // part.
 type Report struct {
-	Kind      source.Kind `json:"kind,omitempty"`
-	Origin    string      `json:"origin,omitempty"`    // the host's Origin if it announced the shutdown, else the first announcer's
-	Started   time.Time   `json:"started"`             // the first event, by the wall clock
-	Ended     time.Time   `json:"ended"`               // when the lock was released, or the shutdown cancelled; zero: not yet
-	Cancelled bool        `json:"cancelled,omitempty"` // every announcement was withdrawn
-	Pods      []PodReport `json:"pods,omitempty"`      // in the order of their kills
+	Kind    source.Kind `json:"kind,omitempty"`
+	Origin  string      `json:"origin,omitempty"` // the host's Origin if it announced the shutdown, else the first announcer's
+	Started time.Time   `json:"started"`          // the first event, by the wall clock
+	Ended   time.Time   `json:"ended"`            // when the lock was released, or Cancelled set; zero: not yet
+	// Cancelled means that every announcement was withdrawn, or that no agent has continued the drain of one that died.
+	Cancelled bool        `json:"cancelled,omitempty"`
+	Pods      []PodReport `json:"pods,omitempty"` // in the order of their kills
 	// Errors lists the failures that do not belong to a single kill: publishing, volumes, final statuses,
 	// files.
 	Errors []string `json:"errors,omitempty"`

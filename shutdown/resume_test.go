@@ -177,6 +177,21 @@ func TestTriggerCancelsTheShutdownOfAPreviousAgent(t *testing.T) {
 	})
 }
 
+// The next agent cannot reach the host until the drain of the first one would be over, and so does not continue it. The report
+// says that the shutdown was cancelled, because not all pods were told to stop.
+func TestADrainThatIsNotContinuedCountsAsCancelled(t *testing.T) {
+	inBubbleAfterCrash(t, func(t *testing.T, n *node, boot *boot) {
+		reports := make(chan shutdown.Report, 9)
+		n.opts.OnReport = func(_ context.Context, r shutdown.Report) { reports <- r }
+		n.host.Script(func(h *shutdowntest.Host) { h.ConnectErr = errors.New("no bus") })
+		n.runOnBoot(boot)
+		n.advance(12 * time.Second) // the crash was at 22 s: 22 s + 12 s = 34 s
+		n.advance(time.Minute)      // etcd does not end, and the report waits for its grace period
+		require.Len(t, reports, 1)
+		require.True(t, (<-reports).Cancelled)
+	})
+}
+
 // Before Run, pods are refused while the shutdown in the log may be resumed: until 34 s after its announcement, when its
 // drain would stop waiting. From then on only etcd (pods[1]), which was signalled, is refused, and a pod that the log does
 // not name (nil) is admitted.

@@ -342,7 +342,7 @@ func (n *Node) endUnsettled() {
 	s := n.shutdown
 	s.Announced = nil
 	if s.Ended.IsZero() { // otherwise the previous agent has released the lock
-		s.Ended = n.now
+		s.Cancelled, s.Ended = true, n.now // not every pod was told to stop, so the drain must not count as complete
 	}
 	n.markDirty(s)
 	n.queueReport(s)
