@@ -17,8 +17,9 @@ import (
 // with a SetStatus the newest counts. The provider keeps the pod until virtual-kubelet deletes it.
 //
 // ctx bounds only the waiting: when it ends, the error wraps its cause and the termination
-// continues. An unknown pod is an errdefs.ErrNotFound; with a [PodRuntime] it is
-// [lifecycle.OutcomeNotFound] without an error. If containers cannot be stopped, the error is
+// continues. An unknown pod of which nothing runs is
+// [lifecycle.OutcomeNotFound] without an error. If its containers run, because it was not adopted, the error is an
+// errdefs.ErrNotFound. If containers cannot be stopped, the error is
 // [lifecycle.Result.Err]. After [Provider.Close] the error wraps [shutdown.ErrNoRetry].
 func (p *Provider) KillPod(ctx context.Context, pod *v1.Pod, req shutdown.KillRequest) (shutdown.KillResult, error) {
 	if err := p.check(pod); err != nil {
@@ -29,11 +30,8 @@ func (p *Provider) KillPod(ctx context.Context, pod *v1.Pod, req shutdown.KillRe
 		return shutdown.KillResult{}, noRetry(err)
 	}
 	known := p.pods.find(pod)
-	if known == nil && p.opts.Pods != nil {
-		return shutdown.KillResult{Outcome: string(lifecycle.OutcomeNotFound)}, nil
-	}
 	if known == nil || !known.addKill(req.SetStatus) {
-		return shutdown.KillResult{}, newNotFoundError(pod.Namespace, pod.Name)
+		return p.killUnknown(ctx, pod)
 	}
 	defer known.removeKill()
 	termination, err := known.terminate(ctx, known.podWithStatus(), req.GracePeriodSeconds)
@@ -47,6 +45,30 @@ func (p *Provider) KillPod(ctx context.Context, pod *v1.Pod, req shutdown.KillRe
 	}
 	kill.Status = known.awaitFinal(ctx).DeepCopy()
 	return kill, nil
+}
+
+// killUnknown returns the result of KillPod for a pod that the provider does not know. If nothing of it runs, it has ended:
+// perhaps it was forgotten after the caller had listed it. A PodRuntime has listed all pods, a Runtime is asked.
+func (p *Provider) killUnknown(ctx context.Context, pod *v1.Pod) (shutdown.KillResult, error) {
+	leave, isOpen := p.calls.EnterIfOpen(func() string { return "KillPod of " + nameOf(pod).String() })
+	if !isOpen {
+		return shutdown.KillResult{}, noRetry(fmt.Errorf("failed to terminate pod %s: %w", nameOf(pod), lifecycle.ErrClosed))
+	}
+	defer leave()
+	if p.opts.Pods == nil {
+		c := caller{name: nameOf(pod), calls: &p.calls}
+		err := c.callWithin(ctx, "Running", callTimeout, func(ctx context.Context) error {
+			running, err := p.opts.Runtime.Running(ctx, pod.DeepCopy())
+			if err == nil && len(running) > 0 {
+				err = newNotFoundError(pod.Namespace, pod.Name)
+			}
+			return err
+		})
+		if err != nil {
+			return shutdown.KillResult{}, err
+		}
+	}
+	return shutdown.KillResult{Outcome: string(lifecycle.OutcomeNotFound)}, nil
 }
 
 // noRetry wraps the error of a closed provider with [shutdown.ErrNoRetry], because another KillPod would fail too. It

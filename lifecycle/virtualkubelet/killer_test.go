@@ -58,13 +58,34 @@ func TestAKilledPodIsKeptUntilItIsDeleted(t *testing.T) {
 		require.Empty(b, b.podsForShutdown())
 		b.deletePod(pod, 30)
 		wait(0)
-		_, err := b.KillPod(b.Context(), pod, shutdown.KillRequest{})
-		require.True(b, errdefs.IsNotFound(err))
+		result, err := b.KillPod(b.Context(), pod, shutdown.KillRequest{})
+		require.NoError(b, err)
+		require.Equal(b, shutdown.KillResult{Outcome: "NotFound"}, result)
 	})
 }
 
-// A pod is deleted and killed. It is kept until KillPod has returned its result, and then forgotten: another KillPod fails,
-// and a pod with the same UID can be created again, whose hook runs again.
+// A pod is unknown to the provider. If the runtime lists none of its containers, it has ended: a drain that has listed the pod
+// before must not wait for it. If they run, as those of a pod that was not adopted, or the list fails, KillPod fails.
+func TestKillPodAsksTheRuntimeAboutAnUnknownPod(t *testing.T) {
+	inBubble(t, func(b *testbed) {
+		pod := podOf(plain("app"))
+		result, err := b.KillPod(b.Context(), pod, shutdown.KillRequest{})
+		require.NoError(b, err)
+		require.Equal(b, shutdown.KillResult{Outcome: "NotFound"}, result)
+		b.rt.Start(pod, "app", "uid/app", lifecycletest.Script{})
+		_, err = b.KillPod(b.Context(), pod, shutdown.KillRequest{})
+		require.True(b, errdefs.IsNotFound(err))
+		b.rt.SetLists(lifecycletest.Lists{Err: lifecycletest.ErrScripted})
+		_, err = b.KillPod(b.Context(), pod, shutdown.KillRequest{})
+		require.ErrorIs(b, err, lifecycletest.ErrScripted)
+		require.NoError(b, b.Close(b.Context()))
+		_, err = b.KillPod(b.Context(), pod, shutdown.KillRequest{})
+		require.ErrorIs(b, err, shutdown.ErrNoRetry)
+	})
+}
+
+// A pod is deleted and killed. It is kept until KillPod has returned its result, and then forgotten: another KillPod finds
+// nothing, and a pod with the same UID can be created again, whose hook runs again.
 func TestAPodThatIsKilledAndDeletedIsForgotten(t *testing.T) {
 	inBubble(t, func(b *testbed) {
 		b.rt.scripts["app"] = lifecycletest.Script{ExitAfterTerm: 4 * second}
@@ -75,8 +96,9 @@ func TestAPodThatIsKilledAndDeletedIsForgotten(t *testing.T) {
 		require.NoError(b, err)
 		require.Equal(b, v1.PodSucceeded, result.Status.Phase)
 		wait(0)
-		_, err = b.KillPod(b.Context(), pod, shutdown.KillRequest{})
-		require.True(b, errdefs.IsNotFound(err))
+		result, err = b.KillPod(b.Context(), pod, shutdown.KillRequest{})
+		require.NoError(b, err)
+		require.Equal(b, "NotFound", result.Outcome)
 		b.create(pod)
 		require.Equal(b, v1.PodRunning, b.lastStatus().Phase, "a pod with the same UID starts again")
 		b.deletePod(pod, 30)
