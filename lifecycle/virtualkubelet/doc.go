@@ -89,8 +89,8 @@
 //	StartContainer, Create          listed; what is not running is      make Create idempotent by UID
 //	                                  started again, by restart policy
 //	StopContainer, Stop             called again, at last with 0 s      nothing
-//	StopContainer, for minutes      the pod stays Running, DeletePod    nothing: virtual-kubelet
-//	                                  returns an error                    calls DeletePod again
+//	StopContainer, for minutes      the pod stays Running, DeletePod    nothing: it is called again
+//	                                  returns an error                    after a pause of 10 s
 //	your code panics                logged; the call fails              nothing
 //	the agent restarts              containers keep running             Adopt before the node runs;
 //	                                                                      a PodRuntime needs nothing

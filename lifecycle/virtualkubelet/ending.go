@@ -52,9 +52,22 @@ func (m *managedPod) terminate(ctx context.Context, pod *v1.Pod, override *int64
 		m.provider.spawn(m.name, func() {
 			<-t.Done() // Close ends it too
 			m.finalizeIfEnded()
+			if t.Result().Err() != nil {
+				m.terminateAgain()
+			}
 		})
 	}
 	return t, nil
+}
+
+// terminateAgain repeats, after a pause, a termination that could not stop all containers. Only for a deleted pod does
+// virtual-kubelet call again.
+func (m *managedPod) terminateAgain() {
+	select {
+	case <-time.After(backOffFirst):
+		m.terminateRemaining()
+	case <-m.ctx.Done():
+	}
 }
 
 // cappedGrace returns the grace period in seconds to request, or nil for the pod's own. A pod's deadline only moves

@@ -3,6 +3,7 @@
 package virtualkubelet_test
 
 import (
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -11,6 +12,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/kubegrace/kubegrace/lifecycle/lifecycletest"
+	"github.com/kubegrace/kubegrace/lifecycle/virtualkubelet"
 	"github.com/kubegrace/kubegrace/shutdown"
 )
 
@@ -40,7 +42,8 @@ func TestDeletePodRetriesAFailedTermination(t *testing.T) {
 }
 
 // The runtime is away for 3 min. KillPod gives up after the grace period of 10 s and the 2 min of GiveUpAfter, and
-// fails. The next KillPod, a minute later, stops the pod, and its SetStatus applies.
+// fails. The provider tries again, and kills the container once the runtime is back. The next KillPod, a minute later, returns
+// the result, and its SetStatus applies.
 func TestKillPodRetriesAFailedTermination(t *testing.T) {
 	inBubble(t, func(b *testbed) {
 		pod := podOf(plain("app"))
@@ -54,16 +57,16 @@ func TestKillPodRetriesAFailedTermination(t *testing.T) {
 		wait(time.Minute)
 		result, err = b.KillPod(b.Context(), pod, kill)
 		require.NoError(b, err)
-		require.Equal(b, "Graceful", result.Outcome)
+		require.Equal(b, "Forced", result.Outcome)
 		require.Equal(b, "Terminated", result.Status.Reason)
-		require.EqualValues(b, 0, result.Status.ContainerStatuses[0].State.Terminated.ExitCode)
+		require.EqualValues(b, 137, result.Status.ContainerStatuses[0].State.Terminated.ExitCode)
 		wait(0)
 		require.Equal(b, *result.Status, b.lastStatus(), "virtual-kubelet gets the same status")
 	})
 }
 
-// Every StopContainer call hangs, so that KillPod gives up. The container exits later by itself, after an hour. Then its pod
-// ends, without another call of KillPod or DeletePod.
+// Every StopContainer call hangs, so that KillPod gives up. The container exits later by itself, after an hour. Within 2 min
+// its pod ends, without another call of KillPod or DeletePod.
 func TestAStuckContainerThatExitsEndsItsPod(t *testing.T) {
 	inBubble(t, func(b *testbed) {
 		b.rt.scripts["app"] = lifecycletest.Script{HangStops: -1, ExitAfter: time.Hour} // each stop hangs
@@ -75,8 +78,57 @@ func TestAStuckContainerThatExitsEndsItsPod(t *testing.T) {
 		require.Nil(b, result.Status)
 		require.Equal(b, 130*second, b.elapsed(), "the grace period of 10 s and the 2 min of GiveUpAfter")
 		wait(time.Hour)
-		require.Equal(b, time.Hour, b.lastNotification().at)
+		require.WithinRange(b, b.began.Add(b.lastNotification().at), b.began.Add(time.Hour), b.began.Add(time.Hour+2*time.Minute))
 		require.Equal(b, v1.PodSucceeded, b.lastStatus().Phase)
 		require.NoError(b, b.DeletePod(b.Context(), pod), "the pod has ended")
 	})
+}
+
+// The runtime can stop nothing for 5 min, so that a termination gives up: after the grace period of 30 s and 2 min. For a pod
+// that is not deleted, virtual-kubelet does not call DeletePod. The provider itself begins another termination, which ends
+// soon after the 5 min.
+func TestAFailedTerminationIsRepeatedWithoutACall(t *testing.T) {
+	for name, test := range map[string]struct {
+		do   func(*testbed)
+		want v1.PodPhase
+	}{
+		"a pod has completed, but its sidecar runs": {want: v1.PodSucceeded, do: func(b *testbed) {
+			b.rt.scripts["app"] = lifecycletest.Script{ExitAfter: second}
+			pod := podOf(plain("app"))
+			pod.Spec.InitContainers = []v1.Container{sidecar("proxy")}
+			b.create(pod)
+		}},
+		"a pod has been replaced by one with its name": {want: v1.PodRunning, do: func(b *testbed) {
+			b.create(podOf(plain("app")))
+			newer := podOf(plain("app"))
+			newer.UID = "newer"
+			b.create(newer)
+		}},
+		"a pod is refused, and the runtime cannot list": {want: v1.PodFailed, do: func(b *testbed) {
+			b.rt.SetLists(lifecycletest.Lists{Err: lifecycletest.ErrScripted})
+			pod := podOf(plain("refused"))
+			b.create(pod)
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var broken atomic.Bool
+			broken.Store(true)
+			inBubble(t, func(b *testbed) {
+				test.do(b)
+				wait(5 * time.Minute)
+				status, err := b.GetPodStatus(b.Context(), "ns", "pod")
+				require.NoError(b, err)
+				require.NotEqual(b, test.want, status.Phase)
+				broken.Store(false)
+				b.rt.SetLists(lifecycletest.Lists{})
+				wait(15 * second)
+				require.Equal(b, test.want, b.lastStatus().Phase)
+			}, func(o *virtualkubelet.Options) {
+				o.Runtime = breakableRuntime{o.Runtime.(*scriptedRuntime), &broken}
+				o.Admit = func(pod *v1.Pod) shutdown.Admission {
+					return shutdown.Admission{Admit: pod.Spec.Containers[0].Name != "refused", Reason: "NodeShutdown"}
+				}
+			})
+		})
+	}
 }
