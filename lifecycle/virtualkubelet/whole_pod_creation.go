@@ -61,14 +61,14 @@ func (w *wholePod) failContainers(err error) {
 }
 
 // tryCreate calls Create once, when maxStarts allows it. It does so in the terminator's Start, as the start of the
-// pod's first container, because Start refuses a pod whose termination has begun. The error is Create's own, or
+// pod's last container, because Start refuses a pod whose termination has begun. The error is Create's own, or
 // that of Start if Create was not called.
 func (w *wholePod) tryCreate() error {
 	pod := w.podWithStatus()
 	pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses = nil, nil // Create may append its own
 	before := maps.Clone(pod.Annotations)
 	var createErr error
-	startErr := w.provider.terminator.Start(w.ctx, pod, pod.Spec.Containers[0].Name, func(ctx context.Context) error {
+	startErr := w.provider.terminator.Start(w.ctx, pod, w.all[len(w.all)-1].spec.Name, func(ctx context.Context) error {
 		createErr = w.provider.withinMaxStarts(ctx, func() error {
 			return w.callWithin(ctx, "Create", createTimeout, func(ctx context.Context) error { return w.provider.opts.Pods.Create(ctx, pod) })
 		})

@@ -408,3 +408,21 @@ func TestStatusesIsCalledOncePerIntervalForAllPods(t *testing.T) {
 		require.Len(b, p.kept(), 1000)
 	})
 }
+
+// Create has failed and is repeated after 10 s. In the meantime an UpdatePod has a pod without containers, which no API server
+// has. The repeated Create must not panic.
+func TestUpdatePodWithoutContainersBeforeCreate(t *testing.T) {
+	withFakePodRuntime(t, func(b *testbed, p *fakePodRuntime) {
+		p.change(func() { p.createErr = errAway })
+		pod := podOf(plain("app"))
+		b.create(pod)
+		empty := pod.DeepCopy()
+		empty.Spec.Containers = nil
+		require.NoError(b, b.UpdatePod(b.Context(), empty))
+		wait(time.Minute)
+		p.change(func() { p.createErr = nil })
+		require.NoError(b, b.UpdatePod(b.Context(), pod))
+		wait(5 * time.Minute)
+		require.Equal(b, v1.PodRunning, b.lastNotification().pod.Status.Phase)
+	})
+}
