@@ -300,7 +300,14 @@ func TestMisuse(t *testing.T) {
 			},
 		},
 		"Forget before the first list": {
-			options: func(o *lifecycle.TerminatorOptions, _ <-chan struct{}) { o.Runtime = newMisused(containerNamed("a")) },
+			options: func(o *lifecycle.TerminatorOptions, _ <-chan struct{}) {
+				runtime := newMisused()
+				runtime.list = func(context.Context, *v1.Pod) ([]lifecycle.Container, error) {
+					<-time.After(time.Second) // so that Forget comes first
+					return []lifecycle.Container{containerNamed("a")}, nil
+				}
+				o.Runtime = runtime
+			},
 			do: func(m misuse) {
 				const want = "Forget was called before the runtime had listed the pod's containers"
 				pod := misusedPod(containerSpec("a", nil))
