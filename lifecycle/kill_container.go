@@ -23,7 +23,8 @@ import (
 // and shortens it if its own deadline is earlier. A sidecar that was waiting for other containers is
 // stopped at once, and may be started again ([Termination.ShouldRestart]). If the pod's termination begins
 // before the container has ended, it includes the container, with the earlier of both deadlines. The preStop
-// hook runs at most once per run. When ctx ends first, the stop continues, and the error wraps ctx's cause.
+// hook runs at most once per run, unless the runtime cannot list and the call is for a container that has
+// ended. When ctx ends first, the stop continues, and the error wraps ctx's cause.
 //
 // It is an error if the pod is nil, or if c.ID is empty or has a prefix such as "containerd://". With a
 // [PodStopper] the error wraps [errors.ErrUnsupported].

@@ -25,13 +25,15 @@ type Request struct {
 	// that its container has ended. nil: the runtime lists the containers, and only a list proves that a
 	// container has ended.
 	//
-	// Set it in a kubelet fork, whose caller passes the running pod, and for a runtime that cannot list.
+	// Set it in a kubelet fork, whose caller passes the running pod, and for a runtime that cannot list. Name no
+	// container that has ended: it counts as a new run, and its hook runs again.
 	// If the newest list has a later run with a container's ID, the container is not stopped and is
 	// [OutcomeNotFound].
 	Containers []Container
 	// OneAttempt makes a single StopContainer call per container, for callers that retry by themselves,
 	// as the kubelet does. If the call fails, the container is [OutcomeRuntimeStuck] and blocks sidecars
-	// until the deadline; no FailedKillPod event is recorded.
+	// until the deadline; no FailedKillPod event is recorded. It has no effect on a stop that another request has
+	// begun: that request decides how often StopContainer is called.
 	//
 	// The caller tries again with another request. That one records the Killing event again, but does not
 	// run the hook again. If the StopContainer call returned an error, the grace period starts anew. If the
