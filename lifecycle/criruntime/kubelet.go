@@ -36,8 +36,12 @@ type identity struct {
 	uid             types.UID
 }
 
-// identityOf returns the identity of a pod of the API.
-func identityOf(pod *v1.Pod) identity { return identity{pod.Namespace, pod.Name, pod.UID} }
+// identityOf returns the identity of a pod of the API. The runtime has a static pod with the UID of the kubelet; its mirror
+// pod at the API server has another UID, and that of the kubelet in an annotation.
+func identityOf(pod *v1.Pod) identity {
+	uid := cmp.Or(types.UID(pod.Annotations[v1.MirrorPodAnnotationKey]), pod.UID)
+	return identity{pod.Namespace, pod.Name, uid}
+}
 
 // key returns the part of an identity that is equal for the same pod: the UID or, without one, namespace
 // and name.

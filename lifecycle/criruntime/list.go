@@ -18,9 +18,9 @@ import (
 // Running lists the containers of a pod that have not exited. It includes created containers, which could
 // still be started, and containers in an unknown state. Began is the creation time.
 //
-// It finds containers by the kubelet's label of the pod's UID or, for a pod without a UID, by those of its
-// namespace and name. If no container, running or exited, has the labels, it lists the containers in the
-// pod's sandboxes.
+// It finds containers by the kubelet's label of the pod's UID (of a mirror pod: that of its static pod) or, for a
+// pod without a UID, by those of its namespace and name. If no container, running or exited, has the labels, it
+// lists the containers in the pod's sandboxes.
 func (r *Runtime) Running(ctx context.Context, pod *v1.Pod) ([]lifecycle.Container, error) {
 	if err := r.check(pod); err != nil {
 		return nil, err
@@ -41,8 +41,9 @@ func (r *Runtime) Running(ctx context.Context, pod *v1.Pod) ([]lifecycle.Contain
 // containersOf lists the containers of a pod in every state, as [Runtime.Running] finds them: by the
 // kubelet's labels or, without any, by the pod's sandboxes.
 func (r *Runtime) containersOf(ctx context.Context, pod *v1.Pod) ([]*runtimeapi.Container, error) {
-	labels := map[string]string{podUIDLabel: string(pod.UID)}
-	if pod.UID == "" {
+	owner := identityOf(pod)
+	labels := map[string]string{podUIDLabel: string(owner.uid)}
+	if owner.uid == "" {
 		labels = map[string]string{podNamespaceLabel: pod.Namespace, podNameLabel: pod.Name}
 	}
 	containers, err := r.listContainers(ctx, &runtimeapi.ContainerFilter{LabelSelector: labels})

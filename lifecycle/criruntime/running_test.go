@@ -109,3 +109,21 @@ func TestRunningFailsWithTheRuntime(t *testing.T) {
 	require.ErrorContains(t, err, "breaks off")
 	require.True(t, streaming.Streams())
 }
+
+// A static pod has the UID "hash" in the runtime. An informer has its mirror pod, with another UID and "hash" in an annotation. The
+// containers of the mirror pod are those of the static pod, whether they have a kubelet's labels or not: an empty list would
+// mean that the static pod has ended.
+func TestAMirrorPodHasTheContainersOfItsStaticPod(t *testing.T) {
+	s := newFake()
+	runtime := s.dial(t, criruntime.Options{})
+	kubelet := kubeletOf(runtime)
+	static := onePod("etcd", 30, func(pod *v1.Pod) { pod.UID = "hash" })
+	_, ids := kubelet.runPod(t, static)
+	mirror := onePod("etcd", 30, func(pod *v1.Pod) {
+		pod.UID, pod.Annotations = "mirror", map[string]string{v1.MirrorPodAnnotationKey: "hash"}
+	})
+	require.Equal(t, ids, runningIDs(t, runtime, mirror))
+	require.NotNil(t, runtime.PodStatus(t.Context(), mirror))
+	s.containers[ids[0]].config.Labels = nil
+	require.Equal(t, ids, runningIDs(t, runtime, mirror))
+}

@@ -35,13 +35,14 @@ func (r *Runtime) StopPodSandbox(ctx context.Context, pod *v1.Pod) error {
 // sandboxesOf lists the sandboxes of a pod in every state.
 func (r *Runtime) sandboxesOf(ctx context.Context, pod *v1.Pod) ([]*runtimeapi.PodSandbox, error) {
 	all, err := r.listSandboxes(ctx)
+	wanted := identityOf(pod)
 	var sandboxes []*runtimeapi.PodSandbox
 	for _, sandbox := range all {
 		owner := sandboxIdentity(sandbox)
-		if pod.UID == "" { // compare namespace and name
+		if wanted.uid == "" { // compare namespace and name
 			owner.uid = ""
 		}
-		if owner.key() == identityOf(pod).key() {
+		if owner.key() == wanted.key() {
 			sandboxes = append(sandboxes, sandbox)
 		}
 	}
