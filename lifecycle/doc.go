@@ -66,7 +66,7 @@
 //  1. Record the Killing event.
 //  2. Run the preStop hook. All hooks run in parallel, unless [TerminatorOptions].HooksAtTurn is set.
 //  3. A sidecar waits for main containers and for later sidecars, at most until the deadline.
-//  4. Call StopContainer with the remaining grace period, at first at least 2 s.
+//  4. Call StopContainer with the remaining grace period: at least 2 s until the deadline, then less, down to 0.
 //  5. List again. While the container is listed, repeat step 4 until GiveUpAfter past the deadline.
 //
 // A [PodStopper] is for pods that stop as a unit, such as virtual machines.
