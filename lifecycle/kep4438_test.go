@@ -45,3 +45,28 @@ func TestShouldRestart(t *testing.T) {
 		})
 	}
 }
+
+// The request names its containers, so that nothing else is stopped: a sidecar that was started again would run on. It may not
+// be, until another request has the runtime list the containers.
+func TestASidecarThatARequestNamesIsNotRestarted(t *testing.T) {
+	inBubble(t, graceSeconds(60), func(b *testBed) {
+		proxy := b.addSidecar("proxy", nil, lifecycletest.Script{})
+		app := b.addMain("app", nil, lifecycletest.Script{ExitAfterTerm: 10 * time.Second})
+		termination := b.Terminate(b.quietContext(), b.pod, lifecycle.Request{Containers: []lifecycle.Container{app, proxy}})
+		b.sleepUntil(time.Second)
+		b.rt.Exit("proxy")
+		restart, _ := termination.ShouldRestart("proxy")
+		require.False(b, restart)
+		require.ErrorIs(b, b.startContainer("proxy", "proxy-2", lifecycletest.Script{}), lifecycle.ErrTerminating)
+		b.Terminate(b.quietContext(), b.pod, lifecycle.Request{})
+		b.sleepUntil(2 * time.Second)
+		restart, _ = termination.ShouldRestart("proxy")
+		require.True(b, restart)
+		require.NoError(b, b.startContainer("proxy", "proxy-2", lifecycletest.Script{}))
+		_, err := termination.Wait(b.Context())
+		require.NoError(b, err)
+		running, err := b.rt.Running(b.Context(), b.pod)
+		require.NoError(b, err)
+		require.Empty(b, running)
+	})
+}

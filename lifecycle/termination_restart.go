@@ -13,8 +13,9 @@ import (
 // sidecar. left is the time until the deadline.
 //
 // It returns false and 0 for a container that is not a sidecar of this termination, while a start of it
-// is in progress, after the deadline, for a grace period of 1 s or less, and with a [PodStopper], which
-// stops the pod as a unit.
+// is in progress, after the deadline, for a grace period of 1 s or less, with a [PodStopper], which stops the
+// pod as a unit, and if all requests name their containers ([Request].Containers), because these are then all
+// that is stopped.
 func (t *Termination) ShouldRestart(name string) (restart bool, left time.Duration) {
 	t = t.orEndedIfUnset()
 	t.pod.mu.Lock()
@@ -29,7 +30,7 @@ func (t *Termination) ShouldRestart(name string) (restart bool, left time.Durati
 // termination, no start of it is in progress, main containers or later sidecars may still need it, and there is time
 // for a start. The caller holds the mutex.
 func (t *Termination) canRestart(name string) bool {
-	if !t.inProgress() || t.isForgotten() {
+	if !t.inProgress() || t.isForgotten() || !t.usesLists() { // without lists, nobody would stop the new run
 		return false
 	}
 	hasTime := !t.deadline.hasPassed() && t.deadline.granted > graceperiod.MinimumPodSeconds // the minimum is too short for a start
