@@ -39,8 +39,9 @@ type startCall struct {
 // start must not wait for the termination of its own pod, which waits for start until GiveUpAfter past its
 // deadline. If the pod's termination begins while start runs, start's context ends with the cause
 // [ErrTerminating], which the error of Start wraps. The termination stops the container if it was
-// started anyway. If the termination has already ended, Start stops the container before it returns, or returns an
-// error that wraps [ErrClosed] if the terminator was closed.
+// started anyway, unless its requests name their containers ([Request].Containers). If the termination has
+// already ended, Start stops the container before it returns, or returns an error that wraps [ErrClosed] if
+// the terminator was closed.
 //
 // After the termination has begun, Start does not call start, and its error wraps ErrTerminating. The
 // exception is a sidecar for which [Termination.ShouldRestart] returns true: start is called, with a
