@@ -79,19 +79,3 @@ func TestKillContainerFindsARunWhoseBeganIsNotListed(t *testing.T) {
 		require.Equal(b, lifecycle.OutcomeGraceful, killed.Outcome)
 	}, func(o *lifecycle.TerminatorOptions) { o.Runtime = m })
 }
-
-// An agent calls KillPod again and again and waits 700 ms each time, while each list takes 2 s. The calls do not postpone the
-// end of the termination: the container ends at 3 s, and three lists after that are enough.
-func TestCallsThatAreMoreFrequentThanListsDoNotPostponeTheEnd(t *testing.T) {
-	inBubble(t, graceSeconds(10), func(b *testBed) {
-		b.addMain("app", nil, lifecycletest.Script{ExitAfterTerm: time.Second})
-		b.rt.SetLists(lifecycletest.Lists{Takes: 2 * time.Second})
-		for result := (lifecycle.Result{InProgress: true}); result.InProgress; {
-			ctx, cancel := context.WithTimeout(b.quietContext(), 700*time.Millisecond)
-			result, _ = b.KillPod(ctx, b.pod, lifecycle.Request{})
-			cancel()
-			require.LessOrEqual(b, b.elapsed(), 10*time.Second)
-		}
-		require.Equal(b, lifecycle.OutcomeGraceful, b.killPod().Outcome())
-	})
-}

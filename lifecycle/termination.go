@@ -62,11 +62,10 @@ func (p *podState) terminate(ctx context.Context, apiPod *v1.Pod, req *Request) 
 		t.shorten(granted)
 	}
 	t.request = *req
-	switch {
-	case req.Containers != nil:
-		t.stopNamed(req)
-	case !t.needsList(): // else one is due already, and a caller who calls more often than a list takes must not postpone the end
+	if req.Containers == nil {
 		t.requireList() // stopListed then stops every container that the list has
+	} else {
+		t.stopNamed(req)
 	}
 	p.wake()
 	return t

@@ -83,8 +83,8 @@ func (tr *Terminator) KillPod(ctx context.Context, pod *v1.Pod, req Request) (Re
 // pod: the caller may set the pod's fields, but must not modify its containers until the termination has ended.
 //
 // A pod has one termination at a time. If one is in progress, Terminate returns it, requests a new list
-// from the runtime unless one is due, and shortens the grace period if the pod or the request now specifies less.
-// After it has ended, the next call begins another termination, of the containers that the runtime lists
+// from the runtime, and shortens the grace period if the pod or the request now specifies less. After
+// it has ended, the next call begins another termination, of the containers that the runtime lists
 // then. A container that could not be stopped keeps its old deadline; a container started since gets a
 // new one. If nothing is listed, the result is that of the previous termination, with containers that
 // had not ended now [OutcomeNotFound].
