@@ -26,7 +26,6 @@
 //
 // # Testing
 //
-// The tests run the program, and virtual-kubelet's end-to-end suite over both runtimes, at a real API server. They are
-// skipped if no API server can be built. The provider over jobs.go is also tested in virtual time, with a service that
-// loses requests and fails, and with restarts of the agent at any time.
+// The tests run the program over both runtimes, and virtual-kubelet's end-to-end suite over runtime.go, at a real API
+// server. They are skipped if no API server can be built. Another test sends the requests of jobs.go to a service.
 package main

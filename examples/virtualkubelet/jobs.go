@@ -51,7 +51,7 @@ func (j *jobs) Delete(ctx context.Context, pod *v1.Pod) error {
 }
 
 // request sends one request, with pod as its body, and decodes the response into answer. Both may be nil. A status of
-// 400 or more is an error: 404 means that there is no such job, and 422 that the service will never accept the pod.
+// 300 or more is an error: 404 means that there is no such job, and 422 that the service will never accept the pod.
 func (j *jobs) request(ctx context.Context, method, path string, pod *v1.Pod, answer any) error {
 	var body io.Reader
 	if pod != nil {

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"os/exec"
+	"slices"
 	"sync"
 	"syscall"
 	"time"
@@ -41,8 +42,7 @@ func (ps *processes) StartContainer(_ context.Context, pod *v1.Pod, c *v1.Contai
 	if len(c.Command) == 0 {
 		return "", errNoCommand
 	}
-	args := append(c.Command[1:len(c.Command):len(c.Command)], c.Args...) // has no spare capacity, so that append copies
-	p := &process{Cmd: exec.Command(c.Command[0], args...), pod: pod.UID, exited: make(chan struct{})}
+	p := &process{Cmd: exec.Command(c.Command[0], slices.Concat(c.Command[1:], c.Args)...), pod: pod.UID, exited: make(chan struct{})}
 	p.Dir, p.SysProcAttr = c.WorkingDir, &syscall.SysProcAttr{Setpgid: true}
 	if err := p.Start(); err != nil {
 		return "", err
