@@ -23,7 +23,7 @@
 //
 // # Testing
 //
-// The tests run the whole program in a testing/synctest bubble, in which net.Pipe connects clients and
+// The tests run the whole program in a testing/synctest bubble, in which buffers in memory connect clients and
 // servers. Time in a bubble is simulated, so the tests take moments and do not depend on the speed of the
 // machine.
 package main

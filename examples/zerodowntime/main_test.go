@@ -19,7 +19,7 @@ func run(ctx context.Context, t *testing.T, args ...string) (string, error) {
 	t.Helper()
 	var out, log bytes.Buffer
 	c := newCommand(pipeNetwork(manyServers), &out, &log)
-	c.SetArgs(args)
+	c.SetArgs(append([]string{}, args...)) // never nil, for which cobra takes the arguments of the test's own process
 	err := c.ExecuteContext(ctx)
 	return out.String(), err
 }

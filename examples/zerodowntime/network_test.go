@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+	"google.golang.org/grpc/test/bufconn"
 
 	"github.com/kubegrace/kubegrace/lifecycle"
 )
@@ -18,13 +19,13 @@ import (
 // goroutine waits for a socket, but not while it waits for a pipe.
 type pipes struct {
 	mu        sync.Mutex
-	listeners map[string]*pipeListener // by address; closed listeners stay
-	most      int                      // how many listeners there can be
+	listeners map[string]pipeListener // by address; closed listeners stay
+	most      int                     // how many listeners there can be
 }
 
 // pipeNetwork returns a network of pipes in which at most this number of servers can be started.
 func pipeNetwork(most int) network {
-	p := &pipes{listeners: map[string]*pipeListener{}, most: most}
+	p := &pipes{listeners: map[string]pipeListener{}, most: most}
 	return network{listen: p.listen, dial: p.dial}
 }
 
@@ -35,56 +36,33 @@ func (p *pipes) listen(context.Context) (net.Listener, error) {
 	if len(p.listeners) == p.most {
 		return nil, syscall.EADDRINUSE
 	}
-	l := &pipeListener{address: fmt.Sprintf("server-%d:80", len(p.listeners)+1), accepted: make(chan net.Conn), closed: make(chan struct{})}
-	l.close = sync.OnceFunc(func() { close(l.closed) })
+	const bufferSize = 1 << 12
+	l := pipeListener{bufconn.Listen(bufferSize), fmt.Sprintf("server-%d:80", len(p.listeners)+1)}
 	p.listeners[l.address] = l
 	return l, nil
 }
 
-// dial connects to a listener. A closed listener refuses the connection, as a closed socket does.
+// dial connects to a listener, which fails if the listener is closed.
 func (p *pipes) dial(ctx context.Context, _, address string) (net.Conn, error) {
 	p.mu.Lock()
-	l := p.listeners[address]
+	l, found := p.listeners[address]
 	p.mu.Unlock()
-	if l == nil {
+	if !found {
 		return nil, syscall.EHOSTUNREACH
 	}
-	client, server := net.Pipe()
-	select {
-	case l.accepted <- server:
-		return client, nil
-	case <-l.closed:
-		return nil, syscall.ECONNREFUSED
-	case <-ctx.Done():
-		return nil, context.Cause(ctx)
-	}
+	return l.DialContext(ctx)
 }
 
 // pipeListener is a listener of pipes. It is also its own net.Addr.
 type pipeListener struct {
-	address  string
-	accepted chan net.Conn
-	closed   chan struct{}
-	close    func()
+	*bufconn.Listener
+
+	address string
 }
 
-func (l *pipeListener) Accept() (net.Conn, error) {
-	select {
-	case conn := <-l.accepted:
-		return conn, nil
-	case <-l.closed:
-		return nil, net.ErrClosed
-	}
-}
-
-func (l *pipeListener) Close() error {
-	l.close()
-	return nil
-}
-
-func (l *pipeListener) Addr() net.Addr  { return l }
-func (l *pipeListener) Network() string { return "pipe" }
-func (l *pipeListener) String() string  { return l.address }
+func (l pipeListener) Addr() net.Addr  { return l }
+func (l pipeListener) Network() string { return "pipe" }
+func (l pipeListener) String() string  { return l.address }
 
 // The other tests use pipes. This one uses the sockets of the program itself: a request is answered, and after
 // the container was stopped, a new connection is refused.
@@ -94,8 +72,9 @@ func TestRequestsPassTheLoopbackNetwork(t *testing.T) {
 	require.NoError(t, err)
 	client := &http.Client{Transport: &http.Transport{DialContext: n.network.dial, DisableKeepAlives: true}}
 	require.NoError(t, post(t.Context(), client, "http://"+server))
-	require.NoError(t, n.StopContainer(t.Context(), "web", 60))
-	require.ErrorIs(t, n.StopContainer(t.Context(), "web", 60), lifecycle.ErrContainerNotFound)
+	const timeout = 60 // seconds, far more than it takes
+	require.NoError(t, n.StopContainer(t.Context(), "web", timeout))
+	require.ErrorIs(t, n.StopContainer(t.Context(), "web", timeout), lifecycle.ErrContainerNotFound)
 	require.ErrorIs(t, post(t.Context(), client, "http://"+server), syscall.ECONNREFUSED, "a new connection")
 	require.NoError(t, n.close())
 }

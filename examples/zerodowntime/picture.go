@@ -28,6 +28,7 @@ const (
 // drawPicture returns a bar chart as SVG. Each result has a bar, whose height is the number of lost requests.
 // delay is how late the load balancer learns of changes, for the title.
 func drawPicture(results []result, delay time.Duration) ([]byte, error) {
+	// The title and the fonts.
 	p := plot.New()
 	sans := font.Font{Typeface: "Liberation", Variant: "Sans", Size: fontSize}
 	for _, f := range []*font.Font{&p.Title.TextStyle.Font, &p.Y.Label.TextStyle.Font, &p.X.Tick.Label.Font, &p.Y.Tick.Label.Font} {
@@ -35,6 +36,7 @@ func drawPicture(results []result, delay time.Duration) ([]byte, error) {
 	}
 	p.Title.Text = fmt.Sprintf("Rolling update of %d pods at %d requests per second;\nthe load balancer learns %g s late that a pod ends", replicas, rate, delay.Seconds())
 	p.Y.Label.Text = "requests lost"
+	// A bar for each result: its height, the text below it, and its count above it.
 	lost, labels := make(plotter.Values, len(results)), make([]string, len(results))
 	counts := plotter.XYLabels{XYs: make(plotter.XYs, len(results)), Labels: make([]string, len(results))}
 	highest := 10.0 // for an axis even if no request is lost
@@ -60,11 +62,13 @@ func drawPicture(results []result, delay time.Duration) ([]byte, error) {
 		above.TextStyle[i].Font, above.TextStyle[i].XAlign, above.TextStyle[i].YAlign = sans, draw.XCenter, draw.YBottom
 	}
 	above.Offset.Y = margins / 2
+	// The axes.
 	p.Add(bars, above)
 	p.NominalX(labels...)
 	p.Y.Min, p.Y.Max = 0, 1.1*highest
 	p.X.Min, p.X.Max = -0.5, float64(len(results))-0.5
 
+	// The page with its margins.
 	canvas := vgsvg.New(pictureWidth, pictureHeight)
 	page := draw.New(canvas)
 	page.SetColor(color.White) // the picture may stand in a dark page

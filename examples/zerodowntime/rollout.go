@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http"
 	"slices"
+	"sync"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -71,16 +72,14 @@ func measure(ctx context.Context, network network, delay time.Duration, s scenar
 		return result{}, err
 	}
 	measured.scenario = s
-	stop := make(chan struct{})
-	var clients errgroup.Group
-	clients.Go(func() error {
-		measured.sent, measured.lost = sendRequests(ctx, &http.Client{Transport: r.transport}, "http://"+address, stop)
-		return nil
+	updated := make(chan struct{})
+	var clients sync.WaitGroup
+	clients.Go(func() {
+		measured.sent, measured.lost = sendRequests(ctx, &http.Client{Transport: r.transport}, "http://"+address, updated)
 	})
-	longestStop, err := r.update(ctx, old)
-	close(stop)
-	err = errors.Join(err, clients.Wait())
-	measured.longestStop = longestStop
+	measured.longestStop, err = r.update(ctx, old)
+	close(updated)
+	clients.Wait()
 	return measured, err
 }
 
