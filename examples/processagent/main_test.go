@@ -163,18 +163,23 @@ func TestSIGTERMDrainsThePodsInOrder(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, "checkpoint\n", string(hook), "the hook ran once")
 
+	isLogLine := regexp.MustCompile(`^[IE]\d{4} `).MatchString // it begins with the header of klog
+	require.ElementsMatch(t, outputInREADME(t), slices.DeleteFunc(p.seen, isLogLine))
+}
+
+// outputInREADME returns the lines of the complete output that README.md shows.
+func outputInREADME(t *testing.T) (lines []string) {
+	t.Helper()
 	page, err := os.ReadFile("README.md")
 	require.NoError(t, err)
 	_, rest, found := strings.Cut(string(page), "The complete output:\n\n")
 	require.True(t, found)
 	block, _, found := strings.Cut(rest, "\n\n")
 	require.True(t, found)
-	var want []string
 	for line := range strings.Lines(block) {
-		want = append(want, strings.TrimSpace(line))
+		lines = append(lines, strings.TrimSpace(line))
 	}
-	logged := regexp.MustCompile(`^[IE]\d{4} `) // the header of a klog line
-	require.ElementsMatch(t, want, slices.DeleteFunc(p.seen, logged.MatchString))
+	return lines
 }
 
 // The process of the pod job has exited before the drain, so the pod is not in the report: there is nothing to drain. The pod
