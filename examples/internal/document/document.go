@@ -51,7 +51,7 @@ func ReadFile(file string) ([]byte, error) {
 	info, err := os.Stat(file)
 	switch {
 	case err != nil:
-		return nil, fmt.Errorf("%s: failed to read: %w", file, errors.Unwrap(err)) // the error itself would name the file a second time
+		return nil, fmt.Errorf("%s: failed to read: %w", file, errors.Unwrap(err)) // unwrapped, because err names the file too
 	case !info.Mode().IsRegular():
 		return nil, fmt.Errorf("%s: is not a regular file", file)
 	}
@@ -66,11 +66,12 @@ func ReadFile(file string) ([]byte, error) {
 // numbers of the documents after them. If YAML has a field twice, the last value counts, as for a kubelet.
 func Parse(source string, text []byte) ([]Document, error) {
 	docs := []Document{}
-	decoder := utilyaml.NewYAMLOrJSONDecoder(bytes.NewReader(text), max(len(text), 1))
-	for n := 1; ; n++ {
+	lookAhead := max(len(text), 1) // how many bytes the decoder may read to find out whether the text is JSON: all
+	decoder := utilyaml.NewYAMLOrJSONDecoder(bytes.NewReader(text), lookAhead)
+	for number := 1; ; number++ {
 		doc := Document{Source: source}
-		if n > 1 {
-			doc.Source = fmt.Sprintf("%s (document %d)", source, n)
+		if number > 1 {
+			doc.Source = fmt.Sprintf("%s (document %d)", source, number)
 		}
 		err := decoder.Decode((*json.RawMessage)(&doc.JSON))
 		if errors.Is(err, io.EOF) {
@@ -79,7 +80,8 @@ func Parse(source string, text []byte) ([]Document, error) {
 		if err != nil {
 			return nil, fmt.Errorf("%s: not valid YAML or JSON: %w", doc.Source, err)
 		}
-		if len(doc.JSON) > 0 && string(doc.JSON) != "null" {
+		isEmpty := len(doc.JSON) == 0 || string(doc.JSON) == "null"
+		if !isEmpty {
 			docs = append(docs, doc)
 		}
 	}

@@ -15,16 +15,17 @@ import (
 // Text returns a duration as people write it. Below a minute it has tenths of a second, below a day whole
 // seconds, and from a day on only days and hours.
 func Text(d time.Duration) string {
-	if d = d.Round(time.Second / 10); d < time.Minute {
+	d = d.Round(time.Second / 10)
+	if d < time.Minute {
 		return strconv.FormatFloat(d.Seconds(), 'f', -1, 64) + "s"
 	}
 	text := d.Round(time.Second).String()
 	if hours := int64(d / time.Hour); hours >= 24 {
 		text = fmt.Sprintf("%dd%dh", hours/24, hours%24)
 	}
-	for _, zero := range []string{"m0s", "h0m", "d0h"} { // 2h0m0s becomes 2h
-		if strings.HasSuffix(text, zero) {
-			text = text[:len(text)-2]
+	for _, zeroAtEnd := range []string{"m0s", "h0m", "d0h"} { // 2h0m0s becomes 2h0m, and then 2h
+		if strings.HasSuffix(text, zeroAtEnd) {
+			text = text[:len(text)-len("0s")]
 		}
 	}
 	return text

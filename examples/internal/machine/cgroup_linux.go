@@ -28,7 +28,7 @@ func makeCgroups(name string) ([]string, error) {
 	for line := range strings.Lines(string(testCgroups)) {
 		mount, path := hierarchy(strings.TrimSpace(line))
 		if mount == "" {
-			continue
+			continue // systemd does not use this hierarchy
 		}
 		dir := filepath.Join(mount, path, name)
 		if err := os.Mkdir(dir, 0o755); err != nil {
@@ -39,22 +39,23 @@ func makeCgroups(name string) ([]string, error) {
 	return created, nil
 }
 
-// hierarchy parses a line ID:CONTROLLERS:PATH of /proc/self/cgroup. It returns the mount point of this
-// hierarchy and the path of the cgroup in it, or "" if systemd does not use the hierarchy for its units.
+// hierarchy parses a line ID:CONTROLLERS:PATH of /proc/self/cgroup, which has the cgroup of this process in one hierarchy. It
+// returns the hierarchy's mount point and the path of the cgroup in it, or "" if systemd does not use the hierarchy.
 func hierarchy(line string) (mount, path string) {
 	fields := strings.SplitN(line, ":", 3)
 	if len(fields) != 3 {
 		return "", ""
 	}
+	id, controllers, path := fields[0], fields[1], fields[2]
 	switch {
-	case fields[1] == "name=systemd": // systemd's hierarchy of cgroup v1
-		return systemdMount, fields[2]
-	case fields[0] != "0": // another hierarchy of cgroup v1
+	case controllers == "name=systemd": // systemd's hierarchy of cgroup v1
+		return systemdMount, path
+	case id != "0": // another hierarchy of cgroup v1
 		return "", ""
-	case isDir(unifiedMount): // cgroup v2, whose ID is 0, beside v1
-		return unifiedMount, fields[2]
+	case isDir(unifiedMount): // cgroup v2, beside v1
+		return unifiedMount, path
 	default: // only cgroup v2
-		return cgroupMount, fields[2]
+		return cgroupMount, path
 	}
 }
 

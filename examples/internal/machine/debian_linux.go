@@ -42,7 +42,8 @@ func (d Debian) tree(t testing.TB) string {
 	debootstrap := need.Program(t, "debootstrap", "debootstrap")
 	cache := filepath.Join(moduleRoot(t), ".cache", "machine")
 	require.NoError(t, os.MkdirAll(cache, 0o755))
-	tree := filepath.Join(cache, fmt.Sprintf("%x", sha256.Sum256([]byte(strings.Join(d.recipe(), " "))))[:12])
+	hash := fmt.Sprintf("%x", sha256.Sum256([]byte(strings.Join(d.recipe(), " "))))
+	tree := filepath.Join(cache, hash[:12])
 	defer lock(t, filepath.Join(cache, "lock"))()
 	if _, err := os.Stat(tree); err == nil {
 		return tree

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"crypto/sha256"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -125,7 +124,7 @@ func (m *Machine) Boot(t testing.TB) {
 mount --make-rprivate / && mount -t proc proc /proc && mount -t tmpfs tmpfs /run && mount -t overlay overlay -o "$0" "$1" && mount --bind "$1" "$2" && shift 2 && exec "$@"`
 	m.boots++
 	groups, err := makeCgroups(fmt.Sprintf("%s-%d", m.name, m.boots))
-	t.Cleanup(func() { m.removeCgroups(t, groups) })
+	t.Cleanup(func() { requireCgroupsRemoved(t, groups) })
 	require.NoError(t, err)
 	overlay := fmt.Sprintf("lowerdir=%s,upperdir=%s,workdir=%s", m.base, m.upper(), m.work())
 	args := append([]string{"-c", script, overlay, m.root(), m.writable()}, m.command()...)
@@ -177,15 +176,16 @@ func (m *Machine) awaitNspawn(t testing.TB) {
 	})
 }
 
-// removeCgroups removes the cgroups of a machine. It tries again until the last processes of the machine have
+// requireCgroupsRemoved removes the cgroups of a machine. It tries again until the last processes of the machine have
 // ended. The test fails if they still run after killTimeout.
-func (m *Machine) removeCgroups(t testing.TB, groups []string) {
-	var lastErr error
-	if !assert.Eventually(t, func() bool {
-		lastErr = removeCgroups(groups)
-		return lastErr == nil
-	}, killTimeout, pollInterval) {
-		t.Log(lastErr)
+func requireCgroupsRemoved(t testing.TB, groups []string) {
+	var err error
+	haveGone := assert.Eventually(t, func() bool {
+		err = removeCgroups(groups)
+		return err == nil
+	}, killTimeout, pollInterval)
+	if !haveGone {
+		t.Log(err)
 	}
 }
 
@@ -210,10 +210,9 @@ func (m *Machine) AwaitPowerOff(t testing.TB) {
 func (m *Machine) AwaitReboot(t testing.TB) {
 	t.Helper()
 	m.awaitEnd(t)
-	var status *exec.ExitError
-	ok := errors.As(m.nspawnErr, &status)
-	require.Truef(t, ok, "nspawn ended with %v", m.nspawnErr)
-	require.Equal(t, rebootStatus, status.ExitCode())
+	var exit *exec.ExitError
+	require.ErrorAs(t, m.nspawnErr, &exit)
+	require.Equal(t, rebootStatus, exit.ExitCode())
 }
 
 // Ended returns a channel that is closed when the machine is off. [Machine.Boot] replaces it.
@@ -257,7 +256,7 @@ func (m *Machine) Journal(t testing.TB) []Entry {
 		}
 		require.NoError(t, decoder.Decode(&raw))
 		entry := Entry{Time: time.UnixMicro(raw.Microseconds), Unit: raw.Unit, MessageID: raw.MessageID}
-		_ = json.Unmarshal(raw.Message, &entry.Message) // fails for a list
+		_ = json.Unmarshal(raw.Message, &entry.Message) // fails for a list of bytes: the message then stays ""
 		entries = append(entries, entry)
 	}
 	return entries
