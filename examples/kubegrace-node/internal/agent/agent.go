@@ -27,8 +27,7 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown/plan"
 )
 
-// closeTimeout bounds the wait for hooks and stops that are under way when the agent
-// ends.
+// closeTimeout bounds the wait, when the agent ends, for the hooks and the stops of containers that are under way.
 const closeTimeout = 5 * time.Second
 
 // errLeaving is the cause with which the agent cancels its context when it leaves, so that all goroutines end. It
@@ -110,7 +109,7 @@ type Agent struct {
 	hooks        hooks
 	missingParts *missingList
 	reports      chan shutdown.Report // of shutdowns whose pods have ended
-	// drainClients sends the loop the channels on which clients wait for the report of a drain; unbuffered.
+	// drainClients hands the loop the channels on which clients wait for the report of a drain. It is unbuffered.
 	drainClients chan chan<- shutdown.Report
 	loopEnded    chan struct{} // closed when the loop has ended
 
@@ -148,7 +147,7 @@ func (a *Agent) Run(ctx context.Context) error {
 	ctx, leave := context.WithCancelCause(ctx)
 	defer leave(errLeaving)
 	managerEnded := make(chan error, 1)
-	go func() { managerEnded <- a.manager.Run(ctx) }() // first takes the lock, and needs nothing that is started below
+	go func() { managerEnded <- a.manager.Run(ctx) }() // first, because it takes the lock and needs nothing of what follows
 	var background sync.WaitGroup
 	for _, work := range []func(context.Context){a.keepInfo, a.watchAPIServer, a.askKubelet, a.watchHost, a.watchNotice, a.startUnits, a.serve, a.serveControl} {
 		background.Go(func() { work(ctx) })

@@ -84,8 +84,9 @@ current-context: c
 }
 
 // The agent has the pods of an API server. Then the server no longer accepts the agent's credentials, or is gone. The
-// agent's status must say that the API server is missing, and the agent must still know all pods. The kubeconfig is replaced: it has the address and the
-// credentials of another server, whose pods the agent must get without a restart.
+// agent's status must say that the API server is missing, and the agent must still know all pods. The kubeconfig is
+// replaced: it has the address and the credentials of another server, whose pods the agent must get without a restart. The
+// two servers give the pod the priorities 7 and 8.
 func TestAReplacedKubeconfigIsLoaded(t *testing.T) {
 	t.Parallel()
 	for name, end := range map[string]func(*fakeAPIServer){
@@ -102,31 +103,34 @@ func TestAReplacedKubeconfigIsLoaded(t *testing.T) {
 			b := newTestbed(t, podOf("web", 0, ""))
 			file := filepath.Join(t.TempDir(), "kubeconfig")
 			b.opts.Info, b.opts.NodeName, b.opts.APIServer = info, "node", apiserver.New(file, "node", b.opts.Gates)
-			// awaitMissing waits until the status says that the API server is missing, or is not.
-			awaitMissing := func(isMissing bool) {
+			await := func(condition func() bool) {
 				t.Helper()
-				require.Eventually(t, func() bool {
-					states := b.states()
-					return len(states) > 0 && strings.Contains(states[len(states)-1], "missing: API server") == isMissing
-				}, 20*time.Second, 10*time.Millisecond)
+				require.Eventually(t, condition, 20*time.Second, 10*time.Millisecond)
+			}
+			// isMissing and isThere report what the agent's last status says about the API server.
+			isMissing := func() bool {
+				return len(b.states()) > 0 && strings.Contains(b.status(), "missing: API server")
+			}
+			isThere := func() bool {
+				return len(b.states()) > 0 && !strings.Contains(b.status(), "missing: API server")
 			}
 			first, second := newFakeAPIServer(t, "first", *podOf("web", 7, "")), newFakeAPIServer(t, "second", *podOf("web", 8, ""))
 			// awaitPriority waits until the agent has the priority from a server.
 			awaitPriority := func(priority int32) {
 				t.Helper()
-				require.Eventually(t, func() bool { return *info.Complete(podOf("web", 0, "")).Spec.Priority == priority }, 20*time.Second, 10*time.Millisecond)
+				await(func() bool { return *info.Complete(podOf("web", 0, "")).Spec.Priority == priority })
 			}
 			first.writeKubeconfig(t, file)
 			b.start()
 			awaitPriority(7)
-			awaitMissing(false)
+			await(isThere)
 			info.ForgetAllBut(nil) // as if the runtime did not have the pod yet
 			end(first)
-			awaitMissing(true)
+			await(isMissing)
 			awaitPriority(7)
 			second.writeKubeconfig(t, file)
 			awaitPriority(8)
-			awaitMissing(false)
+			await(isThere)
 			b.signals <- syscall.SIGTERM
 			require.NoError(t, <-b.result)
 		})

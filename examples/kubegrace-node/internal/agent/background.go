@@ -15,13 +15,14 @@ import (
 )
 
 const (
-	// listInterval is how often the agent lists the pods, and checks the host, outside a shutdown.
+	// listInterval is how often the agent asks, outside a shutdown: the runtime and the kubelet for their pods, the host for
+	// its locks and units.
 	listInterval = 10 * time.Second
 	// retryInterval is the pause before the agent tries again what has failed.
 	retryInterval = 2 * time.Second
 	// unitsInterval is how often the agent checks whether it has to start stopped units again.
 	unitsInterval = 200 * time.Millisecond
-	// apiServer is the name under which the API server may be missing.
+	// apiServer is the name under which missingParts has an API server that cannot be reached.
 	apiServer = "API server"
 	// busTimeout bounds one connection to the bus, with all its calls.
 	busTimeout = 5 * time.Second
@@ -42,9 +43,10 @@ func pause(ctx context.Context, d time.Duration) bool {
 // repeat calls a function at once and then at intervals, until ctx ends. After a call that fails it waits only
 // for retryInterval.
 func repeat(ctx context.Context, interval time.Duration, call func() error) {
-	for next := time.Duration(0); pause(ctx, next); {
-		if next = interval; call() != nil {
-			next = retryInterval
+	for untilNext := time.Duration(0); pause(ctx, untilNext); {
+		untilNext = interval
+		if err := call(); err != nil {
+			untilNext = retryInterval
 		}
 	}
 }
@@ -52,23 +54,24 @@ func repeat(ctx context.Context, interval time.Duration, call func() error) {
 // shuttingDown reports whether a shutdown has begun, be it the host's, a drain or a cloud's notice.
 func (a *Agent) shuttingDown() bool { return a.manager.ShutdownStatus() != nil }
 
-// keepInfo lists the runtime's pods at intervals. After each list it forgets what Info has about other pods, and saves
-// the rest in the state folder for the next agent: the priorities and sidecars that watchAPIServer and askKubelet have
-// stored in Info. It does nothing during a shutdown, in which the manager lists the pods. While the API server is missing it
-// forgets nothing: a pod that the runtime does not have yet would not be delivered again.
+// keepInfo saves Info, in which watchAPIServer and askKubelet store priorities and sidecars, in the state folder for the next
+// agent. It does so at intervals, after it has removed the pods that the runtime no longer lists. During a shutdown, in which
+// the manager lists the pods, it does nothing. While the API server is missing it removes none, because the server would not
+// send again a pod that the runtime does not list yet.
 func (a *Agent) keepInfo(ctx context.Context) {
 	repeat(ctx, listInterval, func() error {
 		if a.shuttingDown() {
 			return nil
 		}
 		pods, err := a.listPods(ctx)
-		if err == nil && !a.missingParts.has(apiServer) {
+		if err != nil {
+			return err
+		}
+		if !a.missingParts.has(apiServer) {
 			a.opts.Info.ForgetAllBut(pods)
 		}
-		if err == nil {
-			a.missingParts.set(ctx, "state folder", a.opts.Info.Save())
-		}
-		return err
+		a.missingParts.set(ctx, "state folder", a.opts.Info.Save())
+		return nil
 	})
 }
 
@@ -133,7 +136,7 @@ func (a *Agent) watchHost(ctx context.Context) {
 		askCtx, cancel := context.WithTimeout(ctx, busTimeout)
 		defer cancel()
 		err := a.opts.Units.Check(askCtx)
-		a.missingParts.set(ctx, "units to stop", err)
+		a.missingParts.set(ctx, "units to stop", err) // not with askCtx, after whose end set does nothing
 		if a.opts.UsesLogind {
 			err = errors.Join(err, a.lookForKubelet(askCtx))
 		}
@@ -177,7 +180,7 @@ const stopsTimeout = 5 * time.Second
 // and the host stays up.
 func (a *Agent) startUnits(ctx context.Context) {
 	select {
-	case <-a.manager.Ready():
+	case <-a.manager.Ready(): // before that it is not known whether a shutdown is under way
 	case <-ctx.Done():
 	}
 	var overSince time.Time // when startUnits first saw that no shutdown is under way; zero: one is

@@ -42,7 +42,7 @@ func (h hooks) add(containerID string) error {
 	return os.WriteFile(h.file(containerID), nil, 0o600)
 }
 
-// ran reports whether the hook of a container has run in this shutdown.
+// ran reports whether add has stored, in this shutdown, that the hook of a container has run.
 func (h hooks) ran(containerID string) bool {
 	if h == "" {
 		return false

@@ -29,7 +29,7 @@ type loop struct {
 	shownHeld   bool                     // View has last shown that the lock is held
 	shownGrant  time.Duration            // the delay that View has last shown
 	shownStatus string                   // the status that the service manager has last been sent
-	ready       <-chan struct{}          // closed when the manager is ready; nil once begin has run
+	ready       <-chan struct{}          // closed when the manager is ready; nil once started has run
 	drainTimer  <-chan time.Time         // fires after Options.DrainAfter
 	draining    bool                     // a shutdown has begun, and its report is still to come
 	interrupted bool                     // a signal arrived in the current drain
@@ -50,7 +50,7 @@ func (l *loop) run(ctx context.Context) error {
 		select {
 		case <-l.ready:
 			l.ready = nil
-			l.begin(ctx)
+			l.started(ctx)
 		case sig := <-l.opts.Signals:
 			done, err = l.handleSignal(sig)
 		case <-l.drainTimer:
@@ -58,9 +58,9 @@ func (l *loop) run(ctx context.Context) error {
 			l.opts.View.Say("--shutdown-after: shutting down.")
 			err = l.trigger(source.Event{Origin: "--shutdown-after"})
 		case client := <-l.drainClients:
-			l.addClient(client)
+			l.sendReport(client)
 		case report := <-l.reports:
-			done, err = l.end(report)
+			done, err = l.handleReport(report)
 		case <-ticker.C:
 			l.refresh(ctx)
 		case <-ctx.Done():
@@ -72,9 +72,9 @@ func (l *loop) run(ctx context.Context) error {
 	}
 }
 
-// begin runs once, when the manager is ready. It shows whether the shutdown is delayed, tells the service
+// started runs once, when the manager is ready. It shows whether the shutdown is delayed, tells the service
 // manager that the agent has started, and continues a drain that a previous agent began.
-func (l *loop) begin(ctx context.Context) {
+func (l *loop) started(ctx context.Context) {
 	if l.opts.DrainAfter > 0 {
 		l.drainTimer = time.After(l.opts.DrainAfter)
 		l.opts.View.Say(fmt.Sprintf("The pods are stopped in order in %v; Ctrl-C leaves at once and stops none.", l.opts.DrainAfter))
@@ -103,15 +103,16 @@ func (l *loop) refresh(ctx context.Context) {
 		l.drained = false
 		l.forgetHooks()
 	}
-	if hasBegun := l.ready == nil; hasBegun && shuttingDown && !l.draining && !l.drained {
+	hasStarted := l.ready == nil
+	if hasStarted && shuttingDown && !l.draining && !l.drained { // a shutdown has begun
 		l.draining, l.interrupted = true, false
 	}
 	l.tellStatus(shuttingDown)
 }
 
-// end shows the report of a shutdown and sends it to waiting clients. done says that the agent then leaves: it
+// handleReport shows the report of a shutdown and sends it to waiting clients. done says that the agent then leaves: it
 // was a demonstration, or a signal arrived during the drain. err then has what the report says went wrong.
-func (l *loop) end(report shutdown.Report) (done bool, err error) {
+func (l *loop) handleReport(report shutdown.Report) (done bool, err error) {
 	l.opts.View.Finish(api.ReportOf(report))
 	if report.Cancelled && l.shuttingDown() { // another shutdown has begun since, and its report is still to come
 		return false, nil
@@ -153,9 +154,10 @@ func missingOfHost(i shutdown.Inhibitor) map[string]error {
 	return reasons
 }
 
-// showInhibitor shows that the inhibitor lock was taken or lost, or that the host now grants another time.
+// showInhibitor prints a line if the inhibitor lock was taken or lost since the last call, or if the host now grants another
+// time.
 func (l *loop) showInhibitor(ctx context.Context) {
-	now := l.inhibitor(ctx)
+	now := l.checkInhibitor(ctx)
 	switch {
 	case now.Held && (!l.shownHeld || now.Granted != l.shownGrant):
 		l.opts.View.Say(fmt.Sprintf("Holds the inhibitor lock: a shutdown of this machine waits for up to %v (asked for: %v).", now.Granted, now.Requested))
@@ -166,8 +168,8 @@ func (l *loop) showInhibitor(ctx context.Context) {
 	l.shownHeld = now.Held
 }
 
-// inhibitor returns the state of the inhibitor lock, and notes what of it is missing.
-func (a *Agent) inhibitor(ctx context.Context) shutdown.Inhibitor {
+// checkInhibitor returns the state of the inhibitor lock. It also stores in missingParts what is missing by this state.
+func (a *Agent) checkInhibitor(ctx context.Context) shutdown.Inhibitor {
 	now := a.manager.Inhibitor()
 	for name, err := range missingOfHost(now) {
 		a.missingParts.set(ctx, name, err)

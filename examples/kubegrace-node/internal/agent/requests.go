@@ -12,9 +12,9 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown/source"
 )
 
-// document returns a plan as the command plan and the page of a report show it. Its limit is the shorter one
-// of what the host grants and Options.Limit; 0 means that there is no limit.
-func (a *Agent) document(p plan.Plan) nodeplan.Document {
+// planDocument converts a plan to the document that kubegrace-node plan and the page of a report show. The limit in it is
+// the shorter one of what the host grants and Options.Limit; 0 means that there is no limit.
+func (a *Agent) planDocument(p plan.Plan) nodeplan.Document {
 	limit := a.manager.Inhibitor().Granted
 	if a.opts.Limit > 0 && (limit == 0 || a.opts.Limit < limit) {
 		limit = a.opts.Limit
@@ -24,7 +24,7 @@ func (a *Agent) document(p plan.Plan) nodeplan.Document {
 
 // status returns an api.Status: what the agent does now, and what its pods would lose in a shutdown.
 func (a *Agent) status(context.Context) (any, error) {
-	planned := a.document(a.manager.Plan())
+	planned := a.planDocument(a.manager.Plan())
 	return api.Status{
 		Meta: api.Meta{APIVersion: api.Version, Kind: "Status"},
 		Held: a.manager.Inhibitor().Held, Drained: a.opts.Units.IsNodeDrained(), ShuttingDown: a.shuttingDown(),
@@ -33,8 +33,8 @@ func (a *Agent) status(context.Context) (any, error) {
 	}, nil
 }
 
-// report returns the report of the shutdown that is under way, as far as it is stored, or else of the last one.
-// A stored report without an end is that of the shutdown under way.
+// report returns an api.Report. While pods are being stopped it is that of the shutdown under way, as far as it is stored:
+// the stored report without an end. Otherwise it is that of the last shutdown.
 func (a *Agent) report(context.Context) (any, error) {
 	if len(a.killer.underWay()) > 0 {
 		if report, found, err := shutdown.StoredReport(a.opts.StateDir); err == nil && found && report.Ended.IsZero() {
@@ -105,15 +105,16 @@ func (a *Agent) drain(ctx context.Context) (any, error) {
 	}
 }
 
-// addClient has the report of the current drain sent to a client when the pods have ended. If they have ended already,
-// it sends the last report at once.
-func (l *loop) addClient(reports chan<- shutdown.Report) {
-	if l.draining || l.shuttingDown() && !l.drained {
-		l.waiting = append(l.waiting, reports)
+// sendReport sends a client the report of the last drain. If a drain is under way, handleReport sends the client the report
+// of that drain when the pods have ended.
+func (l *loop) sendReport(client chan<- shutdown.Report) {
+	isUnderWay := l.draining || l.shuttingDown() && !l.drained
+	if isUnderWay {
+		l.waiting = append(l.waiting, client)
 		return
 	}
 	report, _ := l.manager.LastReport()
-	reports <- report
+	client <- report
 }
 
 // undrain withdraws a drain. It returns when startUnits, in the background, has started the stopped units again.

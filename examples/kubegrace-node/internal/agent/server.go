@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"net"
 	"net/http"
-	"net/netip"
 	"slices"
 	"strings"
 	"sync"
@@ -40,7 +39,7 @@ func (a *Agent) serve(ctx context.Context) {
 		}
 		metricsHandler.ServeHTTP(w, r)
 	})
-	a.serveUntil(ctx, "port of /healthz", a.opts.Listen, &http.Server{Handler: onlyHosts(mux), WriteTimeout: requestTimeout})
+	a.serveUntil(ctx, "port of /healthz", a.opts.Listen, &http.Server{Handler: mux, WriteTimeout: requestTimeout})
 }
 
 // serveControl serves all requests of package api on the agent's Unix socket. It has no timeout for answers: a
@@ -49,7 +48,7 @@ func (a *Agent) serveControl(ctx context.Context) {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /healthz", a.healthz)
 	for pattern, answer := range map[string]func(context.Context) (any, error){
-		"GET /plan":   func(context.Context) (any, error) { return a.document(a.manager.Plan()), nil },
+		"GET /plan":   func(context.Context) (any, error) { return a.planDocument(a.manager.Plan()), nil },
 		"GET /status": a.status, "GET /report": a.report, "POST /drain": a.drain, "POST /undrain": a.undrain,
 	} {
 		mux.HandleFunc(pattern, func(w http.ResponseWriter, r *http.Request) {
@@ -119,7 +118,8 @@ func (c *connections) changed(conn net.Conn, state http.ConnState) {
 	c.mu.Lock()
 	switch state {
 	case http.StateNew:
-		if c.open = append(c.open, conn); len(c.open) > maxConnections {
+		c.open = append(c.open, conn)
+		if len(c.open) > maxConnections {
 			oldest, c.open = c.open[0], slices.Clone(c.open[1:])
 		}
 	case http.StateClosed, http.StateHijacked:
@@ -132,30 +132,12 @@ func (c *connections) changed(conn net.Conn, state http.ConnState) {
 	}
 }
 
-// onlyHosts refuses requests whose Host is a name other than localhost. It prevents DNS rebinding: a web page
-// could resolve its own domain name to this address, and then read the answers. An empty Host is allowed,
-// because every browser sends one.
-func onlyHosts(next http.Handler) http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		host := r.Host
-		if name, _, err := net.SplitHostPort(host); err == nil {
-			host = name
-		}
-		_, err := netip.ParseAddr(strings.Trim(host, "[]"))
-		if err != nil && host != "" && host != "localhost" {
-			http.Error(w, "unknown host", http.StatusMisdirectedRequest)
-			return
-		}
-		next.ServeHTTP(w, r)
-	})
-}
-
 // healthz answers 200 if the host's shutdown would wait long enough for the pods, and 503 if not, or if the
 // host does not answer. It also answers 200 during a shutdown, because nobody must restart an agent that
 // drains. Each further line of the body names something that is missing.
 func (a *Agent) healthz(w http.ResponseWriter, r *http.Request) {
 	lines := []string{"ok"}
-	inhibitor := a.inhibitor(r.Context())
+	inhibitor := a.checkInhibitor(r.Context())
 	if err := a.manager.ShutdownStatus(); err != nil {
 		lines[0] += ": " + err.Error()
 	} else if inhibitor.Err != nil {

@@ -28,7 +28,7 @@ func serveText(t *testing.T, handler http.Handler) string {
 	ctx, cancel := context.WithCancel(t.Context())
 	var serving sync.WaitGroup
 	serving.Go(func() {
-		a.serveUntil(ctx, "port", func() (net.Listener, error) { return listener, nil }, &http.Server{Handler: onlyHosts(handler)})
+		a.serveUntil(ctx, "port", func() (net.Listener, error) { return listener, nil }, &http.Server{Handler: handler})
 	})
 	t.Cleanup(func() { cancel(); serving.Wait() })
 	return listener.Addr().String()
@@ -81,18 +81,10 @@ func descriptors(t *testing.T) int {
 	return len(open)
 }
 
-// Requests whose Host is an IP address, localhost or missing are answered. A request for another name is refused: it
-// may come from a web page that has bound its own name to this address (DNS rebinding). A request with a header of 64
-// KiB is refused too, because the server reads at most 8 KiB. Its client may see a closed connection instead of the
-// answer.
-func TestRequestsThatAreRefused(t *testing.T) {
+// A request has a header of 64 KiB, and the server reads at most 8 KiB. It refuses the request. The client may see a closed
+// connection instead of the answer.
+func TestALargeHeaderIsRefused(t *testing.T) {
 	address := serveText(t, http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
-	for host, want := range map[string]string{
-		"127.0.0.1:10290": "200 OK", "[::1]:10290": "200 OK", "localhost": "200 OK", "": "200 OK",
-		"evil.example": "421 Misdirected Request", "evil.example:10290": "421 Misdirected Request",
-	} {
-		require.Contains(t, send(t, address, "GET / HTTP/1.1\r\nHost: "+host+"\r\n\r\n"), want, host)
-	}
 	if answer := send(t, address, "GET / HTTP/1.1\r\nHost: localhost\r\nX: "+strings.Repeat("x", 64<<10)+"\r\n\r\n"); answer != "" {
 		require.Contains(t, answer, "431")
 	}

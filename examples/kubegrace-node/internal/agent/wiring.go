@@ -32,7 +32,7 @@ func podIP(_ context.Context, pod *v1.Pod) (string, error) {
 	return pod.Status.PodIP, nil
 }
 
-// newTerminator makes the terminator, which stops the containers of single pods.
+// newTerminator makes the terminator, which stops the containers of single pods, and the killer, which stops pods with it.
 func (a *Agent) newTerminator() error {
 	lifecycleMetrics, err := metrics.NewLifecycle(a.registry, metrics.Options{})
 	if err != nil {
@@ -64,7 +64,7 @@ func (a *Agent) forgetHooks() {
 	}
 }
 
-// newManager makes the shutdown manager, which decides when each pod stops.
+// newManager makes the shutdown manager, which decides when each pod stops. It needs the killer of newTerminator.
 func (a *Agent) newManager() error {
 	shutdownMetrics, err := metrics.NewShutdown(a.registry, metrics.Options{})
 	if err != nil {
@@ -94,7 +94,7 @@ func (a *Agent) listPods(ctx context.Context) ([]*v1.Pod, error) {
 	pods, err := a.opts.Runtime.Pods(ctx)
 	a.missingParts.set(ctx, missingRuntime, err)
 	return slices.SortedStableFunc(slices.Values(pods), func(a, b *v1.Pod) int {
-		return cmp.Compare(plan.Options{}.Priority(a), plan.Options{}.Priority(b))
+		return cmp.Compare(plan.Options{}.Priority(a), plan.Options{}.Priority(b)) // as the manager computes it
 	}), err
 }
 
@@ -105,7 +105,7 @@ func (a *Agent) listPods(ctx context.Context) ([]*v1.Pod, error) {
 func (a *Agent) onPlan(ctx context.Context, p plan.Plan) {
 	a.opts.View.Begin(p)
 	a.missingParts.set(ctx, "state folder", a.opts.Info.Save())
-	if err := view.KeepPlan(a.opts.StateDir, a.document(p).Nodes[0]); err != nil {
+	if err := view.KeepPlan(a.opts.StateDir, a.planDocument(p).Nodes[0]); err != nil {
 		a.opts.Logger.Error(err, "The report of this shutdown will be without its plan")
 	}
 }
