@@ -9,7 +9,6 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
-	"github.com/spf13/pflag"
 	"k8s.io/component-base/featuregate"
 	"k8s.io/klog/v2"
 
@@ -42,7 +41,7 @@ type commands struct {
 // New makes the command kubegrace-node. Only run and demo call signals, to handle SIGTERM and SIGINT
 // themselves; all other commands are ended by these signals.
 func New(signals func() <-chan os.Signal) (*cobra.Command, error) {
-	// Setting a feature gate logs with klog. Drop that: -v is not known yet.
+	// Setting a feature gate of --config logs with klog. Drop that: the logger is made later.
 	klog.SetLogger(klog.Logger{})
 	gate := featuregate.NewFeatureGate()
 	if err := errors.Join(lifecycle.AddFeatureGates(gate), shutdown.AddFeatureGates(gate)); err != nil {
@@ -57,15 +56,6 @@ func New(signals func() <-chan os.Signal) (*cobra.Command, error) {
 	c.AddCommand(shared.newRun(), inspect.NewPlan(), inspect.NewStatus(), newDrain(), newUndrain(), newReport(), newUninstall(), shared.newDemo())
 	c.SetUsageTemplate(strings.ReplaceAll(c.UsageTemplate(), ".FlagUsages", ".FlagUsagesWrapped 80"))
 	return c, nil
-}
-
-// addGates adds the flag --feature-gates. Its help names the gates that have an effect here.
-func (c commands) addGates(fs *pflag.FlagSet) {
-	c.gate.AddFlag(fs)
-	fs.Lookup("feature-gates").Usage = "`gates` to switch, as NAME=true,NAME=false; they override those of --config: " + strings.Join([]string{
-		string(lifecycle.PodLifecycleSleepAction), "PodLifecycleSleepActionAllowZero", string(lifecycle.ContainerStopSignals),
-		string(shutdown.GracefulNodeShutdown), string(shutdown.GracefulNodeShutdownBasedOnPodPriority), string(shutdown.DaemonSetGracefulNodeShutdown),
-	}, ", ")
 }
 
 // version returns the versions of this module and of Go, and the platform.

@@ -48,20 +48,17 @@ func makeStateDir(dir string) error {
 	if dir == "" {
 		return nil
 	}
-	err := os.MkdirAll(dir, 0o700)
-	if err == nil {
-		var lock *os.File
-		if lock, err = os.OpenFile(filepath.Join(dir, lockFile), os.O_CREATE|os.O_RDWR, 0o600); err == nil {
-			err = lock.Close()
-		}
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return fmt.Errorf("--state-dir: %w", err)
 	}
+	lock, err := os.OpenFile(filepath.Join(dir, lockFile), os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {
 		return fmt.Errorf("--state-dir: %w", err)
 	}
-	return nil
+	return lock.Close()
 }
 
-// screen is where an agent writes its output and its log. close writes what is left, for at most two seconds
+// screen is where an agent writes its output (view) and its log (logger). close writes what is left, for at most two seconds
 // each.
 type screen struct {
 	view   *view.View

@@ -37,7 +37,6 @@ annotations of the manifests say, and drains them. It needs no rights.`,
 	fs.DurationVar(&d.after, "shutdown-after", 2*time.Second, "shut down this `time` after the start")
 	fs.DurationVar(&d.limit, "limit", 0, "longest `time` that the host grants; 0 means no limit")
 	fs.StringVar(&d.stateDir, "state-dir", "", "`folder` that keeps the report, for kubegrace-node report; empty means that it is not kept")
-	c.addGates(fs)
 	return command
 }
 
@@ -67,7 +66,8 @@ func (c commands) demo(command *cobra.Command, d demo) error {
 	if err := makeStateDir(d.stateDir); err != nil {
 		return err
 	}
-	screen := newScreen(command, -1) // logs only errors: the view shows the rest
+	const onlyErrors = -1 // of the log: the view shows the rest
+	screen := newScreen(command, onlyErrors)
 	defer screen.close()
 	klog.SetLogger(screen.logger)
 	screen.view.Say("No containers are run: they are played in this process, as annotations in their manifests say.")

@@ -56,7 +56,7 @@ func (f *flags) addAll(fs *pflag.FlagSet) {
 	fs.StringVar(&f.stateDir, "state-dir", defaultStateDir, "`folder` that keeps the state of a shutdown, so that a restarted agent continues it; empty means that it is not kept")
 	fs.StringVar(&f.source, "source", sourceLogind, "who announces the shutdown: `logind`, unix:///path/to/socket (a program of the host), or none")
 	inspect.OneOf(fs, &f.notice, "notice", "", "`cloud` whose termination notices begin a shutdown too", slices.Sorted(maps.Keys(clouds()))...)
-	f.notice = "" // the default
+	f.notice = "" // the default is no cloud; OneOf has set the first
 	fs.StringArrayVar(&f.stopUnits, "stop-unit", nil, "`unit` of systemd that would start pods again, such as kubelet.service: it is stopped before the pods, and started again if the shutdown is called off; may be repeated")
 	fs.StringVar(&f.kubeletConfig, "kubelet-config", "/var/lib/kubelet/config.yaml", "with --stop-unit, configuration `file` of the kubelet, which must have no shutdownGracePeriod of its own")
 	fs.StringVar(&f.kubeconfig, "kubeconfig", "", "kubeconfig `file` of an API server that knows the pods, and receives their final statuses; the kubelet's own will do")
@@ -73,7 +73,7 @@ func (f *flags) addAll(fs *pflag.FlagSet) {
 // validate checks all flags, without reading files. The error names every invalid flag.
 func (f *flags) validate() error {
 	var errs field.ErrorList
-	flag := field.NewPath
+	flag := field.NewPath // the path of a field is here the name of a flag
 	if f.config == "" {
 		errs = append(errs, field.Required(flag("--config"), "a file with shutdownGracePeriod"))
 	}

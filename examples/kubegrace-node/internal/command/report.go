@@ -52,7 +52,8 @@ is asked. -o html is a page that shows what was planned and what has happened.`,
 func readReport(ctx context.Context, socket, stateDir string) (report api.Report, err error) {
 	requestErr := errors.New("no agent was asked")
 	if socket != "" {
-		if requestErr = api.Request(ctx, socket, http.MethodGet, "/report", &report); requestErr == nil {
+		requestErr = api.Request(ctx, socket, http.MethodGet, "/report", &report)
+		if requestErr == nil {
 			return report, nil
 		}
 	}
@@ -62,7 +63,7 @@ func readReport(ctx context.Context, socket, stateDir string) (report api.Report
 		return report, fmt.Errorf("--state-dir: %w", err)
 	case found:
 		return api.ReportOf(stored), nil
-	case errors.Is(requestErr, api.ErrRefused):
+	case errors.Is(requestErr, api.ErrRefused): // the agent has said why it has none
 		return report, requestErr
 	}
 	return report, fmt.Errorf("there is no report of a shutdown in %s, and %w", stateDir, requestErr)

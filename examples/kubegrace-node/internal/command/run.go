@@ -59,7 +59,6 @@ func (c commands) newRun() *cobra.Command {
 	}
 	command.Flags().SortFlags = false
 	f.addAll(command.Flags())
-	c.addGates(command.Flags())
 	return command
 }
 
@@ -197,8 +196,8 @@ func (f *flags) kubelet(ctx context.Context) ([]v1.Pod, error) {
 	return podinfo.KubeletPods(ctx, f.kubeletPods, credentials)
 }
 
-// hostIP returns this machine's first address that other machines can reach; "" if there is none yet. By default
-// the httpGet hooks of pods in the host's network send their requests to it.
+// hostIP returns this machine's first address that other machines can reach; "" if there is none yet. The httpGet hooks of
+// pods in the host's network send their requests to it, unless they name another host.
 func hostIP() string {
 	addresses, _ := net.InterfaceAddrs() // if it fails there is no address, and such hooks must name their host
 	for _, address := range addresses {

@@ -62,7 +62,8 @@ the file again. What is gone already is no error.`,
 	return c
 }
 
-// run first locks the state folder. That fails while an agent runs, which would write everything again.
+// run removes everything. It first locks the state folder, which fails while an agent runs: the agent would write everything
+// again.
 func (u *uninstaller) run(ctx context.Context) (err error) {
 	lock, err := lockState(u.stateDir)
 	if err != nil {
@@ -74,18 +75,18 @@ func (u *uninstaller) run(ctx context.Context) (err error) {
 	if err := u.startUnits(ctx); err != nil {
 		return err
 	}
-	switch {
-	case lock != nil && u.removeState:
+	switch hasState := lock != nil; {
+	case hasState && u.removeState:
 		err = u.removeStateFiles()
-	case lock != nil:
+	case hasState:
 		u.say("%s is kept, with the state of shutdowns; --remove-state removes it.", u.stateDir)
 	}
 	return errors.Join(err, u.removeDropIn(ctx))
 }
 
-// startUnits starts the units again that the agent has stopped; a file under /run names them.
+// startUnits starts the units again that the agent has stopped. A file that the agent has left under /run names them.
 func (u *uninstaller) startUnits(ctx context.Context) error {
-	keeper, err := units.New(filepath.Join("/", u.hostRoot, "run"), nil)
+	keeper, err := units.New(filepath.Join("/", u.hostRoot, "run"), nil) // nil: it does not stop any
 	stopped := keeper.Stopped()
 	if err != nil || stopped == nil {
 		return err
@@ -124,8 +125,9 @@ func (u *uninstaller) removeStateFiles() error {
 	entries, err := os.ReadDir(u.stateDir)
 	for _, entry := range entries {
 		name := strings.TrimPrefix(entry.Name(), tempFilePrefix)
-		ours := func(prefix string) bool { return strings.HasPrefix(name, prefix) }
-		if slices.ContainsFunc([]string{stateFilePrefix, lockFile, statefile.Prefix}, ours) {
+		nameHas := func(prefix string) bool { return strings.HasPrefix(name, prefix) }
+		isAgents := slices.ContainsFunc([]string{stateFilePrefix, lockFile, statefile.Prefix}, nameHas)
+		if isAgents {
 			err = errors.Join(err, os.RemoveAll(filepath.Join(u.stateDir, entry.Name())))
 		}
 	}
@@ -140,8 +142,8 @@ func (u *uninstaller) removeStateFiles() error {
 	return nil
 }
 
-// removeDropIn removes the agent's drop-in file of logind, with its folder if that is empty then, and has logind
-// read its files again.
+// removeDropIn removes the agent's drop-in file of logind and has logind read its files again. It also removes the folder of
+// logind's drop-ins if that is empty then.
 func (u *uninstaller) removeDropIn(ctx context.Context) error {
 	source, err := logind.New(logind.Options{HostRoot: u.hostRoot})
 	if err != nil {

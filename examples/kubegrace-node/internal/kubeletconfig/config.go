@@ -57,7 +57,7 @@ func Load(file, folder string) (c Config, err error) {
 	if folder == "" {
 		return c, nil
 	}
-	found := file != ""
+	found := file != "" // a configuration
 	err = filepath.WalkDir(folder, func(path string, entry fs.DirEntry, err error) error {
 		if err != nil || entry.IsDir() || filepath.Ext(path) != ".conf" {
 			return err
@@ -74,10 +74,7 @@ func Load(file, folder string) (c Config, err error) {
 	return c, nil
 }
 
-// read adds to c the fields of a file, which has a KubeletConfiguration or an answer of /configz. Maps are merged
-// key by key. Fields that a [Config] does not have are ignored. But an unknown field whose name begins with
-// shutdownGracePeriod is an error: it is misspelled, and ignoring it would silently switch the graceful node
-// shutdown off.
+// read adds to c the fields of a file, which has a KubeletConfiguration or an answer of /configz.
 func (c *Config) read(file string) error {
 	docs, err := document.Read(file)
 	if err != nil {
@@ -101,12 +98,8 @@ func (c *Config) read(file string) error {
 	} else if object.APIVersion != version || object.Kind != kind {
 		err = fmt.Errorf("is apiVersion %q, kind %q; wanted is %q, kind %q, as in /var/lib/kubelet/config.yaml, or what kubectl get --raw /api/v1/nodes/NODE/proxy/configz prints", object.APIVersion, object.Kind, version, kind)
 	}
-	maps.DeleteFunc(object.Fields, func(name string, _ jsontext.Value) bool {
-		return !slices.Contains([]string{"featureGates", "staticPodPath"}, name) && !strings.HasPrefix(strings.ToLower(name), "shutdowngraceperiod")
-	})
-	text, marshalErr := json.Marshal(object.Fields)
-	if err = errors.Join(err, marshalErr); err == nil {
-		err = json.Unmarshal(text, c, json.RejectUnknownMembers(true))
+	if err == nil {
+		err = c.merge(object.Fields)
 	}
 	if err != nil {
 		return fmt.Errorf("%s: %w", file, err)
@@ -114,14 +107,29 @@ func (c *Config) read(file string) error {
 	return nil
 }
 
-// SetFeatureGates sets the feature gates of a configuration file. Call it after the command line has been
-// parsed: a feature that the command line sets stays as it is. A kubelet's file may set features that gate
-// does not know. They are skipped, and their names are returned in alphabetical order.
+// merge adds to c the fields of a KubeletConfiguration; maps are merged key by key. Fields that a [Config] does not have are
+// ignored. But an unknown field whose name begins with shutdownGracePeriod is an error: it is misspelled, and ignoring it
+// would silently switch the graceful node shutdown off.
+func (c *Config) merge(fields map[string]jsontext.Value) error {
+	maps.DeleteFunc(fields, func(name string, _ jsontext.Value) bool {
+		isOfConfig := slices.Contains([]string{"featureGates", "staticPodPath"}, name)
+		isAboutShutdown := strings.HasPrefix(strings.ToLower(name), "shutdowngraceperiod")
+		return !isOfConfig && !isAboutShutdown
+	})
+	text, err := json.Marshal(fields)
+	if err != nil {
+		return err
+	}
+	return json.Unmarshal(text, c, json.RejectUnknownMembers(true))
+}
+
+// SetFeatureGates sets the feature gates of a configuration file. A kubelet's file may set features that gate does not
+// know. They are skipped, and their names are returned in alphabetical order.
 func SetFeatureGates(gate featuregate.MutableVersionedFeatureGate, values map[string]bool) (unknown []string, err error) {
 	for _, name := range slices.Sorted(maps.Keys(values)) {
 		if _, known := gate.GetAll()[featuregate.Feature(name)]; !known {
 			unknown = append(unknown, name)
-		} else if !gate.ExplicitlySet(featuregate.Feature(name)) {
+		} else {
 			err = errors.Join(err, gate.SetFromMap(map[string]bool{name: values[name]}))
 		}
 	}

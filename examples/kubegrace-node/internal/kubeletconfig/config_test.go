@@ -120,48 +120,18 @@ func TestDropIns(t *testing.T) {
 	require.ErrorContains(t, err, bad+": ")
 }
 
-// A feature gate of the command line overrides that of the file, and that of the file overrides the default. Gates that
-// the agent does not have are returned as unknown.
+// A feature gate of the file overrides the default. Gates that the agent does not have are returned as unknown.
 func TestSetFeatureGates(t *testing.T) {
 	gate := featuregate.NewFeatureGate()
 	require.NoError(t, lifecycle.AddFeatureGates(gate))
 	require.NoError(t, shutdown.AddFeatureGates(gate))
-	require.NoError(t, gate.Set("GracefulNodeShutdown=true")) // the command line
-
 	unknown, err := kubeletconfig.SetFeatureGates(gate, map[string]bool{
-		"GracefulNodeShutdown":    false,
 		"PodLifecycleSleepAction": false,
 		"ZNotOurs":                true,
 		"AlsoNotOurs":             false,
 	})
 	require.NoError(t, err)
 	require.Equal(t, []string{"AlsoNotOurs", "ZNotOurs"}, unknown)
-	require.True(t, gate.Enabled(shutdown.GracefulNodeShutdown), "the command line overrides the file")
 	require.False(t, gate.Enabled(lifecycle.PodLifecycleSleepAction), "the file counts")
 	require.True(t, gate.Enabled(shutdown.GracefulNodeShutdownBasedOnPodPriority), "the default stays")
-}
-
-// Whatever a file has, Load returns either an error that names the file, or a configuration whose Schedule does not
-// panic, with and without buckets by priority. The configuration may be invalid.
-func FuzzLoad(f *testing.F) {
-	for _, text := range []string{
-		"", header, header + "shutdownGracePeriod: 30s\nshutdownGracePeriodCriticalPods: 10s\n", header + "shutdownGracePeriod: 9223372036854775807ns\n",
-		header + "shutdownGracePeriodByPodPriority:\n- {priority: 0, shutdownGracePeriodSeconds: 9223372036854775807}\n- {priority: -2147483648}\n",
-		header + "featureGates: {GracefulNodeShutdown: false}\nshutdownGracePeriod: soon\n", "kind: Pod\n", "- a", header + "---\n" + header, "null", "5",
-	} {
-		f.Add([]byte(text))
-	}
-	file := filepath.Join(f.TempDir(), "kubelet.yaml") // one file is enough: a fuzzing process runs its inputs one after the other
-	f.Fuzz(func(t *testing.T, text []byte) {
-		require.NoError(t, os.WriteFile(file, text, 0o600))
-		c, err := kubeletconfig.Load(file, "")
-		if err != nil {
-			require.ErrorContains(t, err, file)
-			require.Zero(t, c)
-			return
-		}
-		for _, byPriority := range []bool{false, true} {
-			c.Shutdown.Schedule(byPriority)
-		}
-	})
 }
