@@ -99,7 +99,7 @@ func (f *flags) keepShownNodes(d *nodeplan.Document) error {
 		if f.output == output.JSON || f.output == output.YAML || len(d.Nodes) <= maxFullNodes {
 			return nil
 		}
-		for _, loss := range d.Summary.Losses {
+		for _, loss := range d.Summary.Losses { // workloads and nodes, the worst first
 			if f.output == output.HTML && loss.By == nodeplan.ByNode {
 				names = append(names, loss.Name)
 			}

@@ -130,7 +130,7 @@ const wide = "2000"
 func (m *fakeMachine) look(more ...string) result {
 	m.t.Helper()
 	m.t.Setenv("COLUMNS", wide)
-	r := run(m.t, "", m.args(more...)...)
+	r := run(m.t, noInput, m.args(more...)...)
 	r.out = m.stable(r.out)
 	return r
 }
@@ -141,6 +141,9 @@ func (m *fakeMachine) stable(text string) string {
 	text = regexp.MustCompile(`user \d+`).ReplaceAllString(text, "user 0")
 	return strings.ReplaceAll(text, m.root, "ROOT")
 }
+
+// nothingMore says that nothing is appended to a configuration or to a list of pods.
+const nothingMore = ""
 
 // grace30 is a configuration with 30 s for all pods, of which 10 s are for critical pods, so that the others
 // get 20 s.
@@ -159,7 +162,7 @@ func machineStates() []machineState {
 	return []machineState{
 		// The kubelet holds its lock, and its 20 s and 10 s are enough for nodePods.
 		{"lock-held", 0, func(m *fakeMachine) {
-			m.stockKubelet("")
+			m.stockKubelet(nothingMore)
 			m.lock("kubelet", kubeletWhy)
 		}},
 		// Of 20 s, 10 s are for pods that are not critical, and orders-0 asks for 15 s.
@@ -171,7 +174,7 @@ func machineStates() []machineState {
 		}},
 		// The kubelet has no lock. The lock of another program does not wait for pods.
 		{"none", 3, func(m *fakeMachine) {
-			m.stockKubelet("")
+			m.stockKubelet(nothingMore)
 			m.lock("unattended-upgrades", "Stop ongoing upgrades")
 		}},
 		// A drop-in that sorts after the kubelet's sets 20 s. The kubelet needs 30 s, so it has no lock.
@@ -214,21 +217,14 @@ func machineStates() []machineState {
 		}},
 		// Both the kubelet and kubegrace-node hold a lock: each would stop the pods in its own time.
 		{"two-agents", 2, func(m *fakeMachine) {
-			m.stockKubelet("")
+			m.stockKubelet(nothingMore)
 			m.lock("kubelet", kubeletWhy)
 			m.lock("kubegrace-node", kubegraceWhy)
 		}},
 		// A shutdown is pending. logind grants no lock then, so a kubelet that starts now has none.
 		{"started-while-pending", 3, func(m *fakeMachine) {
-			m.stockKubelet("")
+			m.stockKubelet(nothingMore)
 			m.login1.SetPreparing(true)
-		}},
-		// systemd-logind is masked, so there is no lock to take.
-		{"masked", 3, func(m *fakeMachine) {
-			m.login1.Close()
-			require.NoError(m.t, os.MkdirAll(filepath.Join(m.root, "etc/systemd/system"), 0o700))
-			require.NoError(m.t, os.Symlink("/dev/null", filepath.Join(m.root, "etc/systemd/system/systemd-logind.service")))
-			m.kubelet(grace30)
 		}},
 		// kubegrace-node holds a lock, but does not answer on a socket: what becomes of the pods is not known.
 		{"agent-of-kubegrace", 4, func(m *fakeMachine) {
@@ -247,7 +243,7 @@ func machineStates() []machineState {
 		// The kubelet's file says 30 s. The kubelet really uses what its /configz says: 12 s, of which 5 s are for critical
 		// pods. The other pods get 7 s and are cut short.
 		{"configz", 2, func(m *fakeMachine) {
-			m.stockKubelet("")
+			m.stockKubelet(nothingMore)
 			m.lock("kubelet", kubeletWhy)
 			m.write("/configz.json", `{"kubeletconfig": {"shutdownGracePeriod": "12s", "shutdownGracePeriodCriticalPods": "5s"}}`)
 			m.extra = []string{"--config", filepath.Join(m.root, "configz.json")}
@@ -270,21 +266,6 @@ func machineStates() []machineState {
 			m.agent(api.Status{Held: true, PodCount: 3})
 			m.write(siteFile, "[Login]\nInhibitDelayMaxSec=0\n")
 			m.login1.SetLimit(0)
-		}},
-		// The limit is 0 s, and kubegrace-node holds the lock. How long it asks for is not known, because it does not
-		// answer on a socket.
-		{"limit-zero-for-a-silent-agent", 3, func(m *fakeMachine) {
-			m.lock("kubegrace-node", kubegraceWhy)
-			m.write(siteFile, "[Login]\nInhibitDelayMaxSec=0\n")
-			m.login1.SetLimit(0)
-		}},
-		// The limit is 0 s, and the kubelet holds its lock. Its configuration, which says for how long, is missing.
-		{"limit-zero-without-config", 3, func(m *fakeMachine) {
-			m.write(siteFile, "[Login]\nInhibitDelayMaxSec=0\n")
-			m.login1.SetLimit(0)
-			m.kubelet(grace30)
-			m.remove("/var/lib/kubelet/config.yaml")
-			m.lock("kubelet", kubeletWhy)
 		}},
 	}
 }

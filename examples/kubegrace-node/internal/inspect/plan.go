@@ -61,27 +61,35 @@ func NewPlan() *cobra.Command {
 		Long:  planLong, Example: planExample,
 		Args: cobra.ArbitraryArgs,
 		RunE: func(c *cobra.Command, args []string) error {
+			makePlan := requestPlan
 			if len(args) > 0 {
-				document, err := planFiles(c, &f, args)
-				return writePlan(c, &f, document, err)
+				makePlan = planFiles
 			}
-			var unusable []string // flags that do not apply to the plan of the running agent
-			c.Flags().Visit(func(flag *pflag.Flag) {
-				if flag.Name != "output" && flag.Name != "socket" {
-					unusable = append(unusable, "--"+flag.Name)
-				}
-			})
-			if len(unusable) > 0 {
-				return fmt.Errorf("%s: the agent of this machine plans by its own settings; for other pods give a FILE, a FOLDER, or - for standard input", strings.Join(unusable, ", "))
+			document, err := makePlan(c, &f, args)
+			if err != nil {
+				return err
 			}
-			var document nodeplan.Document
-			err := api.Request(c.Context(), f.socket, http.MethodGet, "/plan", &document)
-			return writePlan(c, &f, document, err)
+			return writePlan(c, &f, document)
 		},
 	}
 	c.Flags().SortFlags = false
 	f.add(c.Flags())
 	return c
+}
+
+// requestPlan requests the plan of the agent that runs on this machine. Flags that the agent would ignore are an error.
+func requestPlan(c *cobra.Command, f *flags, _ []string) (document nodeplan.Document, err error) {
+	var ignored []string
+	c.Flags().Visit(func(flag *pflag.Flag) {
+		if flag.Name != "output" && flag.Name != "socket" {
+			ignored = append(ignored, "--"+flag.Name)
+		}
+	})
+	if len(ignored) > 0 {
+		return document, fmt.Errorf("%s: the agent of this machine plans by its own settings; for other pods give a FILE, a FOLDER, or - for standard input", strings.Join(ignored, ", "))
+	}
+	err = api.Request(c.Context(), f.socket, http.MethodGet, "/plan", &document)
+	return document, err
 }
 
 // planFiles plans the pods that the arguments name: files, folders or the standard input.
@@ -146,18 +154,18 @@ func kindsOf(cluster *podlist.Cluster) string {
 	return strings.Join(slices.Sorted(maps.Keys(cluster.Others)), ", ")
 }
 
-// writePlan writes a plan. If err, the error of making the plan, is not nil, it writes nothing and returns err.
-func writePlan(c *cobra.Command, f *flags, d nodeplan.Document, err error) error {
-	if err == nil {
-		err = f.keepShownNodes(&d)
+// writePlan writes a plan. It then returns [ErrCutShort] if a pod is cut short.
+func writePlan(c *cobra.Command, f *flags, d nodeplan.Document) error {
+	if err := f.keepShownNodes(&d); err != nil {
+		return err
 	}
-	if err == nil {
-		err = output.Write(f.output, c.OutOrStdout(), d)
+	if err := output.Write(f.output, c.OutOrStdout(), d); err != nil {
+		return err
 	}
-	if err == nil && d.Summary.CutShort > 0 {
+	if d.Summary.CutShort > 0 {
 		return ErrCutShort
 	}
-	return err
+	return nil
 }
 
 // standardInput is the name of the standard input in messages.
@@ -167,7 +175,7 @@ const standardInput = "standard input"
 // standard input.
 func readInputs(c *cobra.Command, cluster *podlist.Cluster, args []string) error {
 	for _, arg := range args {
-		info, err := os.Stat(arg)
+		info, err := os.Stat(arg) // its error counts unless arg is "-", which is no file
 		switch {
 		case arg == "-":
 			err = cluster.Read(standardInput, c.InOrStdin())

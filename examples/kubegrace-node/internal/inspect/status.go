@@ -139,16 +139,12 @@ func (f *statusFlags) addPods(c *cobra.Command, r *output.NodeReport) error {
 	if r.Verdict.Drains == "" {
 		return nil
 	}
-	cluster, name := podlist.New(), r.NodeName()
+	cluster := podlist.New()
 	if len(f.files) > 0 {
-		err := readInputs(c, cluster, f.files)
-		if err == nil {
-			err = checkPods(cluster, f.files)
-		}
-		if err != nil {
+		r.PodSources = f.files
+		if err := f.readPods(c, cluster); err != nil {
 			return fmt.Errorf("--pods: %w", err)
 		}
-		r.PodSources = f.files
 	} else {
 		r.PodSources = r.ReadPods(c.Context(), cluster)
 	}
@@ -156,21 +152,29 @@ func (f *statusFlags) addPods(c *cobra.Command, r *output.NodeReport) error {
 		return nil
 	}
 	cluster.Merge()
-	nodes := cluster.Nodes()
+	nodes, name := cluster.Nodes(), r.NodeName()
 	if len(nodes) > 1 { // a single node is this one, whatever its name is
 		nodes = slices.DeleteFunc(nodes, func(n *podlist.Node) bool { return n.Name != name })
 	}
 	if len(nodes) == 0 && cluster.Pods > 0 {
 		return fmt.Errorf("--pods: has the pods of several nodes, and none of %q; --node says which is this one", name)
 	}
-	limit := r.Logind.Limit() // neither nil nor 0, because an agent drains
 	options := plan.Options{PriorityOf: cluster.PriorityOf, Steps: agentSteps()}
 	settings, err := nodeplan.NewSettings(r.Verdict.Drains, r.Config, options)
 	if err != nil {
 		return fmt.Errorf("%s: %w", r.ConfigSource, err)
 	}
-	document := settings.OnMachine(limit, r.LimitFile(r.Verdict.Drains)).Document(nodes)
+	limit := r.Logind.Limit() // logind was asked, and the limit is not 0: otherwise the verdict would be that no agent drains
+	document := settings.OnMachine(limit, r.OverridingFile(r.Verdict.Drains)).Document(nodes)
 	r.Plan = &document
 	r.Verdict.WithPods(document.Summary.PodCount, document.Summary.CutShort, document.Summary.LostSeconds)
 	return nil
+}
+
+// readPods reads the files of --pods into cluster. Files without pods are an error.
+func (f *statusFlags) readPods(c *cobra.Command, cluster *podlist.Cluster) error {
+	if err := readInputs(c, cluster, f.files); err != nil {
+		return err
+	}
+	return checkPods(cluster, f.files)
 }

@@ -38,7 +38,7 @@ func TestNode(t *testing.T) {
 		t.Run(state.name, func(t *testing.T) {
 			m := newMachine(t)
 			state.prepare(m)
-			pods := m.pods("")
+			pods := m.pods(nothingMore)
 			r := m.look(pods...)
 			golden.Require(t, "node-"+state.name+".golden", r.out)
 			requireStatus(t, state.exitStatus, r)
@@ -104,7 +104,7 @@ func TestPodsOfTheAPIServer(t *testing.T) {
 // The file of --pods has four pods, of several nodes. Only the three pods of this node, worker-1, count. If the file
 // has no pod of the node that --node names, status fails.
 func TestPodsOfSeveralNodes(t *testing.T) {
-	m := newMachineWithLock(t, "")
+	m := newMachineWithLock(t, nothingMore)
 	args := m.pods("- {kind: Pod, metadata: {name: p}, spec: {nodeName: worker-2}, status: {phase: Running}}\n")
 	r := m.look(args...)
 	requireStatus(t, 0, r)
@@ -115,7 +115,7 @@ func TestPodsOfSeveralNodes(t *testing.T) {
 // Each wrong flag or argument gives an error that names it, and nothing is written. So does a file of --pods without
 // pods: status would otherwise say that all is well.
 func TestErrorsOfNode(t *testing.T) {
-	m := newMachineWithLock(t, "")
+	m := newMachineWithLock(t, nothingMore)
 	m.write("/nodes.yaml", "kind: List\nitems: [{kind: Node}]\n")
 	for _, test := range []struct {
 		args []string
@@ -125,7 +125,6 @@ func TestErrorsOfNode(t *testing.T) {
 		{[]string{"--every", "5ms"}, "--every: 5ms is too short, a second is the least"},
 		{[]string{"--textfile", "/nonexistent/a.prom", "--pods", "none"}, "--textfile: there is no folder /nonexistent"},
 		{[]string{"--root", "/nonexistent"}, "--root: there is no folder /nonexistent"},
-		{[]string{"--root", "/nonexistent", "--textfile", "/nonexistent/a.prom", "--pods", "none"}, "--root: there is no folder /nonexistent"},
 		{[]string{"--config", "/nonexistent"}, "--config: /nonexistent: failed to read: no such file or directory"},
 		{[]string{"--pods", "/nonexistent"}, "--pods: stat /nonexistent: no such file"},
 		{[]string{"--pods", "/dev/null"}, "--pods: /dev/null: has no pods, as kubectl get pods -o json gives them; it has: nothing"},
@@ -143,8 +142,8 @@ func TestErrorsOfNode(t *testing.T) {
 // exit status is 2, and the metrics have the 30 s that the kubelet needs, even without a list of pods. When the bus is
 // stopped, the exit status is 4, and what is not known has no metric.
 func TestMetrics(t *testing.T) {
-	m := newMachineWithLock(t, "")
-	r, text := m.metrics(m.pods("")...)
+	m := newMachineWithLock(t, nothingMore)
+	r, text := m.metrics(m.pods(nothingMore)...)
 	requireStatus(t, 0, r)
 	golden.Require(t, "node.prom", text)
 
@@ -185,7 +184,7 @@ func (m *fakeMachine) metrics(args ...string) (result, string) {
 // With --every, kubegrace-node status looks at the machine repeatedly. After two looks the context is cancelled, which
 // ends the command without an error.
 func TestLooksAgainUntilItIsStopped(t *testing.T) {
-	m := newMachineWithLock(t, "")
+	m := newMachineWithLock(t, nothingMore)
 	ctx, stop := context.WithCancel(t.Context())
 	looks := make(chan struct{}, 2)
 	out := writerFunc(func(text []byte) (int, error) {
@@ -233,10 +232,10 @@ func TestWhatCannotBeSeen(t *testing.T) {
 		}, nil, []string{"the configuration of the kubelet in k3s (PID 812): its command line does not have it", "proxy/configz"}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			m := newMachineWithLock(t, "")
+			m := newMachineWithLock(t, nothingMore)
 			test.hide(m)
 			if test.args == nil {
-				test.args = m.pods("")
+				test.args = m.pods(nothingMore)
 			}
 			r := m.look(test.args...)
 			requireStatus(t, 4, r)

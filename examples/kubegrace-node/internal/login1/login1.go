@@ -62,24 +62,18 @@ func Look(ctx context.Context, address string) (s State, err error) {
 		return s, fmt.Errorf("failed to reach the system bus: %w", err)
 	}
 	defer func() { err = errors.Join(err, conn.Close()) }()
-	var limit, preparing dbus.Variant
-	var all []Lock
 	var microseconds uint64
-	const get = "org.freedesktop.DBus.Properties.Get"
-	if err = call(ctx, conn, get, &limit, manager, "InhibitDelayMaxUSec"); err == nil {
-		err = call(ctx, conn, get, &preparing, manager, "PreparingForShutdown")
-	}
-	if err == nil {
-		err = call(ctx, conn, manager+".ListInhibitors", &all)
-	}
+	var all []Lock
+	err = cmp.Or( // the first error
+		get(ctx, conn, "InhibitDelayMaxUSec", &microseconds),
+		get(ctx, conn, "PreparingForShutdown", &s.Preparing),
+		call(ctx, conn, manager+".ListInhibitors", &all),
+	)
 	if errors.Is(err, ErrNotRunning) {
-		return s, err
-	}
-	if err == nil {
-		err = errors.Join(limit.Store(&microseconds), preparing.Store(&s.Preparing))
+		return State{}, ErrNotRunning
 	}
 	if err != nil {
-		return s, fmt.Errorf("failed to ask systemd-logind: %w", err)
+		return State{}, fmt.Errorf("failed to ask systemd-logind: %w", err)
 	}
 	s.LimitSeconds = logindconf.FromMicroseconds(microseconds).Seconds()
 	s.Locks = slices.DeleteFunc(all, func(l Lock) bool { return !slices.Contains(strings.Split(l.What, ":"), "shutdown") })
@@ -87,9 +81,18 @@ func Look(ctx context.Context, address string) (s State, err error) {
 	return s, nil
 }
 
-// call calls a method of logind and stores the answer in reply, a pointer.
-func call(ctx context.Context, conn *dbus.Conn, method string, reply any, args ...any) error {
-	err := conn.Object(name, "/org/freedesktop/login1").CallWithContext(ctx, method, dbus.FlagNoAutoStart, args...).Store(reply)
+// get stores the value of a property of logind in value, a pointer.
+func get(ctx context.Context, conn *dbus.Conn, property string, value any) error {
+	var variant dbus.Variant
+	if err := call(ctx, conn, "org.freedesktop.DBus.Properties.Get", &variant, manager, property); err != nil {
+		return err
+	}
+	return variant.Store(value)
+}
+
+// call calls a method of logind and stores the answer in answer, a pointer.
+func call(ctx context.Context, conn *dbus.Conn, method string, answer any, args ...any) error {
+	err := conn.Object(name, "/org/freedesktop/login1").CallWithContext(ctx, method, dbus.FlagNoAutoStart, args...).Store(answer)
 	var refused dbus.Error
 	if errors.As(err, &refused) && (refused.Name == "org.freedesktop.DBus.Error.NameHasNoOwner" || refused.Name == "org.freedesktop.DBus.Error.ServiceUnknown") {
 		return ErrNotRunning

@@ -2,7 +2,7 @@
 // poweroff, and why:
 //
 //	state := machine.Look(ctx, machine.Options{})
-//	verdict := state.Judge(false)
+//	verdict := state.Judge(false) // false: the configuration that it has read is the kubelet's
 //
 // It reads systemd-logind's limit and locks from the bus, logind's files, the kubelet's command line
 // and configuration, and its pods. It changes nothing: it takes no lock, reloads nothing, and starts

@@ -65,10 +65,15 @@ func (s *State) lastFile() *LimitFile {
 // no file does. It never returns logind.conf itself, which logind reads before all drop-ins.
 func (s *State) fileOverriding(dropIn string) *LimitFile {
 	last := s.lastFile()
-	if last == nil || path.Base(last.Path) <= dropIn || path.Ext(path.Dir(last.Path)) != ".d" {
+	if last == nil {
 		return nil
 	}
-	return last
+	isDropIn := path.Ext(path.Dir(last.Path)) == ".d"
+	sortsLater := path.Base(last.Path) > dropIn
+	if isDropIn && sortsLater {
+		return last
+	}
+	return nil
 }
 
 // fileOverridingKubelet returns the file that overrides the drop-in which a kubelet writes; nil: none does.

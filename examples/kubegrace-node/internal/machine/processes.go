@@ -27,8 +27,8 @@ type Kubelet struct {
 	gates map[string]bool // of its flags
 }
 
-// kubelets finds the kubelets among the processes of a machine, whose /proc is at this path. If some processes are hidden it returns
-// those that it found, and an error.
+// kubelets returns the kubelets among the processes of a machine whose /proc is at this path. If processes are hidden from
+// this user, it returns those that it can see, and an error.
 func kubelets(proc string) ([]Kubelet, error) {
 	fs, err := procfs.NewFS(proc)
 	if err != nil {
@@ -63,17 +63,14 @@ func kubelets(proc string) ([]Kubelet, error) {
 
 // parseCommandLine returns the kubelet that a command line starts; false if it starts none. Of a program that
 // embeds a kubelet, such as k3s, only the name is known, because its flags are not those of a kubelet.
-func parseCommandLine(words []string) (k Kubelet, ok bool) {
+func parseCommandLine(words []string) (k Kubelet, isKubelet bool) {
 	k.Program = path.Base(words[0])
 	if k.Program != "kubelet" {
 		canEmbedKubelet := slices.Contains([]string{"k3s", "rke2", "k0s"}, k.Program)
 		startsKubelet := func(word string) bool {
 			return slices.Contains([]string{"server", "agent", "worker", "controller"}, word)
 		}
-		if canEmbedKubelet && slices.ContainsFunc(words[1:], startsKubelet) {
-			return k, true
-		}
-		return Kubelet{}, false
+		return k, canEmbedKubelet && slices.ContainsFunc(words[1:], startsKubelet)
 	}
 	flags := pflag.NewFlagSet(k.Program, pflag.ContinueOnError)
 	flags.ParseErrorsAllowlist.UnknownFlags = true

@@ -7,7 +7,6 @@ import (
 	"io/fs"
 	"maps"
 	"net/http"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -53,8 +52,6 @@ type Unseen struct {
 type State struct {
 	// Logind is nil if systemd-logind could not be asked.
 	Logind *login1.State `json:"logind,omitempty"`
-	// Mask is the file that masks systemd-logind.service; "": none does.
-	Mask string `json:"mask,omitempty"`
 	// LimitFiles are the files that set logind's limit, in the order in which it reads them: the last
 	// one overrides the others.
 	LimitFiles []LimitFile `json:"limitFiles,omitempty"`
@@ -83,7 +80,6 @@ func Look(ctx context.Context, o Options) *State {
 	defer cancel()
 	o.Root = cmp.Or(o.Root, "/")
 	s := &State{options: o}
-	s.lookAtMask()
 	s.lookAtLogind(ctx)
 	s.lookAtLimitFiles()
 	s.lookAtAgent(ctx)
@@ -121,37 +117,22 @@ func (s *State) miss(what string, err error, wayOut string) {
 	s.NotSeen = append(s.NotSeen, Unseen{What: what, Why: why, WayOut: wayOut})
 }
 
-// lookAtMask looks for a file that masks logind's unit: a link to /dev/null, or an empty file.
-func (s *State) lookAtMask() {
-	for _, folder := range []string{"/etc/systemd/system", "/run/systemd/system"} {
-		unit := folder + "/systemd-logind.service"
-		info, err := os.Stat(s.path(unit))
-		if err == nil && (!info.Mode().IsRegular() || info.Size() == 0) {
-			s.Mask = unit
-			return
-		}
-	}
-}
-
-// lookAtLogind asks logind for its limit and locks, on the system bus of the machine, whose socket is below Root. If
-// logind is masked and therefore does not answer, nothing is added to NotSeen.
+// lookAtLogind asks logind for its limit and locks, on the system bus of the machine, whose socket is below Root.
 func (s *State) lookAtLogind(ctx context.Context) {
 	address := ""
 	if s.options.Root != "/" {
 		address = "unix:path=" + s.path("run/dbus/system_bus_socket")
 	}
 	logind, err := login1.Look(ctx, address)
-	switch {
-	case err == nil:
+	if err == nil {
 		s.Logind = &logind
-	case s.Mask != "": // logind cannot run, as the verdict says
-	default:
-		wayOut := "in a container: mount the host's /run/dbus, and give --root"
-		if errors.Is(err, login1.ErrNotRunning) {
-			wayOut = "systemctl status systemd-logind"
-		}
-		s.miss("who holds which locks, and logind's limit", err, wayOut)
+		return
 	}
+	wayOut := "in a container: mount the host's /run/dbus, and give --root"
+	if errors.Is(err, login1.ErrNotRunning) {
+		wayOut = "systemctl status systemd-logind"
+	}
+	s.miss("who holds which locks, and logind's limit", err, wayOut)
 }
 
 // lookAtConfig reads the kubelet's configuration from a file that the user gave. Without one, it reads the files
@@ -192,32 +173,32 @@ func (s *State) readConfig(file, folder string, gates map[string]bool) {
 	}
 	maps.Copy(config.FeatureGates, gates)
 	s.Config = config
-	s.ConfigSource = strings.Join(named(file, folder), " and ")
-	if root := s.options.Root; root != "/" { // shows paths as they are on the machine
+	s.ConfigSource = strings.Join(nonEmpty(file, folder), " and ")
+	if root := s.options.Root; root != "/" { // the machine itself has the files without root before their paths
 		s.ConfigSource = strings.ReplaceAll(s.ConfigSource, strings.TrimSuffix(root, "/")+"/", "/")
 	}
 }
 
-// named returns the paths that are not "".
-func named(paths ...string) []string {
+// nonEmpty returns the paths that are not "".
+func nonEmpty(paths ...string) []string {
 	return slices.DeleteFunc(paths, func(path string) bool { return path == "" })
 }
 
-// lock returns the first lock for which kind is true; nil: nobody holds one, or logind could not be asked.
-func (s *State) lock(kind func(login1.Lock) bool) *login1.Lock {
+// lock returns the first lock for which isWanted is true; nil: nobody holds one, or logind could not be asked.
+func (s *State) lock(isWanted func(login1.Lock) bool) *login1.Lock {
 	if s.Logind == nil {
 		return nil
 	}
-	i := slices.IndexFunc(s.Logind.Locks, kind)
+	i := slices.IndexFunc(s.Logind.Locks, isWanted)
 	if i < 0 {
 		return nil
 	}
 	return &s.Logind.Locks[i]
 }
 
-// LimitFile returns the path of the file that overrides an agent's drop-in, so that the agent cannot raise
+// OverridingFile returns the path of the file that overrides an agent's drop-in, so that the agent cannot raise
 // the limit; "": there is none.
-func (s *State) LimitFile(agent nodeplan.Agent) string {
+func (s *State) OverridingFile(agent nodeplan.Agent) string {
 	file := s.fileOverridingKubelet()
 	if agent == nodeplan.Kubegrace {
 		file = s.fileOverriding(KubegraceDropIn)

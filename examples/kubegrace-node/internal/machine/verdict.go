@@ -69,17 +69,16 @@ const reload = "systemctl kill --signal=HUP systemd-logind"
 func (s *State) Judge(isConfigOfAgent bool) Verdict {
 	var v Verdict
 	switch kubelet, agent := s.lock(login1.Lock.IsKubelets), s.lock(login1.Lock.IsKubegraces); {
-	case s.Logind == nil && s.Mask != "":
-		v.set(Unheld, "nothing waits for the pods: systemd-logind is masked by %s, so no agent can hold an inhibitor lock or hear of the shutdown.", s.Mask)
-		v.do("Unmask it, and restart the kubelet.", "systemctl unmask systemd-logind && systemctl start systemd-logind && systemctl restart kubelet")
 	case s.Logind == nil:
 		v.set(Unknown, "cannot be told: systemd-logind could not be asked.")
 	case s.Logind.Limit() == 0 && (kubelet != nil || agent != nil):
 		v.set(Unheld, "nothing waits for the pods: logind's limit is 0s%s, and then it ignores all locks that delay a shutdown.", s.byFile())
-		if kubelet != nil {
-			s.addLimitForKubelet(&v, s.neededByKubelet())
-		} else {
-			s.addLimitForAgent(&v, s.askedByAgent())
+		if file := s.lastFile(); file != nil && file.Limit() == 0 {
+			command := reload
+			if kubelet != nil { // it raises the limit itself, but only at its start
+				command += " && systemctl restart kubelet"
+			}
+			v.do("Remove InhibitDelayMaxSec=0 from "+file.Path+".", command)
 		}
 	case kubelet != nil && agent != nil:
 		v.set(Lossy, "two agents stop the pods at the same time, the kubelet (PID %d) and %s (PID %d): each pod gets the shorter of their times.", kubelet.PID, agent.Who, agent.PID)
@@ -102,7 +101,7 @@ func (s *State) neededByKubelet() time.Duration { return s.Config.Schedule().Tot
 
 // NeededSeconds returns how long the kubelet's configuration asks the host to wait; false if the configuration
 // is not known.
-func (s *State) NeededSeconds() (float64, bool) {
+func (s *State) NeededSeconds() (seconds float64, isKnown bool) {
 	return s.neededByKubelet().Seconds(), s.ConfigSource != ""
 }
 
@@ -131,7 +130,7 @@ func (s *State) judgeAgent(v *Verdict, agent *login1.Lock, isConfigOfAgent bool)
 	v.set(Held, "%s (PID %d) holds the inhibitor lock for up to %s.", agent.Who, agent.PID, LimitText(s.Logind.Limit()))
 	own := s.agentsFile()
 	switch {
-	case isConfigOfAgent:
+	case isConfigOfAgent: // status plans the drain by this configuration
 		v.Drains = nodeplan.Kubegrace
 		return
 	case s.Agent != nil:
@@ -149,7 +148,7 @@ func (s *State) judgeAgent(v *Verdict, agent *login1.Lock, isConfigOfAgent bool)
 	}
 }
 
-// judgeByAgent judges a machine by the status that its agent has sent.
+// judgeByAgent completes a verdict by the status that the agent has sent.
 func (s *State) judgeByAgent(v *Verdict) {
 	v.Why = append(v.Why, s.Agent.Missing...)
 	if s.Agent.PodsUnknown {
@@ -158,22 +157,10 @@ func (s *State) judgeByAgent(v *Verdict) {
 	} else {
 		v.WithPods(s.Agent.PodCount, s.Agent.CutShort, s.Agent.LostSeconds)
 	}
-	if asked := s.askedByAgent(); s.Logind.Limit() < asked {
+	if asked := duration.Of(s.Agent.AskedSeconds); s.Logind.Limit() < asked {
 		v.because("kubegrace-node asks for %s, and the host waits for %s%s.", LimitText(asked), LimitText(s.Logind.Limit()), s.byFile())
 		s.addLimitForAgent(v, asked)
 	}
-}
-
-// askedByAgent returns how long the agent asks the host to wait, by its own status or else by its drop-in; 0: neither
-// is known.
-func (s *State) askedByAgent() time.Duration {
-	switch own := s.agentsFile(); {
-	case s.Agent != nil:
-		return time.Duration(s.Agent.AskedSeconds * float64(time.Second))
-	case own != nil:
-		return own.Limit()
-	}
-	return 0
 }
 
 // addLimitForAgent adds the step that raises logind's limit for an agent with kubegrace. Unlike the kubelet,
@@ -184,11 +171,8 @@ func (s *State) addLimitForAgent(v *Verdict, needed time.Duration) {
 	}
 }
 
-// raiseTo says how to raise the limit of a file to needed, or, if needed is not known (0), to remove the limit.
+// raiseTo says how to raise the limit of a file to needed.
 func (f LimitFile) raiseTo(needed time.Duration) string {
-	if needed == 0 {
-		return "Remove InhibitDelayMaxSec from " + f.Path + "."
-	}
 	return fmt.Sprintf("Set InhibitDelayMaxSec=%.0f or more in %s, or remove it there.", math.Ceil(needed.Seconds()), f.Path)
 }
 
@@ -286,9 +270,11 @@ func (s *State) addLimitForKubelet(v *Verdict, needed time.Duration) {
 func (s *State) isLeftOver(file LimitFile) bool {
 	switch file.Writer {
 	case "kubegrace":
-		return s.Logind != nil && s.lock(login1.Lock.IsKubegraces) == nil && s.Agent == nil && !s.hasMissed("kubegrace-node")
+		mayRun := s.Logind == nil || s.lock(login1.Lock.IsKubegraces) != nil || s.Agent != nil || s.hasMissed("kubegrace-node")
+		return !mayRun
 	case "kubelet":
-		return len(s.Kubelets) == 0 && s.lock(login1.Lock.IsKubelets) == nil && !s.hasMissed("the processes")
+		mayRun := len(s.Kubelets) > 0 || s.lock(login1.Lock.IsKubelets) != nil || s.hasMissed("the processes")
+		return !mayRun
 	}
 	return false
 }
@@ -300,15 +286,16 @@ func (s *State) hasMissed(what string) bool {
 
 // addRemarks adds to v.Why what an administrator should know, although it does not change the verdict.
 func (s *State) addRemarks(v *Verdict) {
+	agents := map[string]string{"kubegrace": "kubegrace agent", "kubelet": "kubelet"} // by LimitFile.Writer
 	for _, file := range s.LimitFiles {
 		if s.isLeftOver(file) {
-			v.because("%s is left over from a %s that is gone; it sets logind's limit to %s.", file.Path, map[string]string{"kubegrace": "kubegrace agent", "kubelet": "kubelet"}[file.Writer], LimitText(file.Limit()))
+			v.because("%s is left over from a %s that is gone; it sets logind's limit to %s.", file.Path, agents[file.Writer], LimitText(file.Limit()))
 		}
 	}
 	if s.Logind == nil {
 		return
 	}
-	configured, source := logindconf.Default, "logind's default"
+	configured, source := logindconf.Default, "logind's default" // what logind would use if it read its files now
 	if file := s.lastFile(); file != nil {
 		configured, source = file.Limit(), file.Path
 	}
