@@ -31,6 +31,6 @@
 //
 // # Testing
 //
-// The tests let a real agent drain random nodes, in synctest bubbles, and compare its report with the
-// plan. They also compare the plan of a kubelet with a copy of the kubelet's loop, for random nodes.
+// The tests compare the plan of a kubelet with a copy of the kubelet's loop, for random nodes, and follow the proposals for
+// random nodes. The plan of [Kubegrace] is that of package shutdown/plan, which has tests of its own.
 package nodeplan

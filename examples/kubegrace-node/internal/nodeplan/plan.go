@@ -23,8 +23,8 @@ import (
 // OfAgent returns the plan of a running agent as a document. A limit of 0 means that the host sets no limit.
 func OfAgent(config plan.Config, limit time.Duration, p plan.Plan) Document {
 	s := Settings{agent: Kubegrace, config: kubeletconfig.Config{Shutdown: config}, options: plan.Options{Limit: limit}}
-	n := s.node(podlist.ThisNode, p)
-	n.warn(p.Warnings)
+	n := s.nodeOf(podlist.ThisNode, p)
+	n.setWarnings(p.Warnings)
 	h := s.Header()
 	h.NeededSeconds = p.Wanted.Total().Seconds()
 	return documentOf(h, []Node{n})
@@ -36,27 +36,28 @@ func (s Settings) Plan(node *podlist.Node) Node {
 	if s.agent == Kubelet {
 		pods = withoutStaticClasses(pods)
 	}
-	p := s.plan(pods)
-	n := s.node(node.Name, p)
+	p := s.planPods(pods)
+	n := s.nodeOf(node.Name, p)
 	switch {
 	case s.off:
 		n.Warnings = []string{"the graceful node shutdown is off: the pods are killed with the host, which is not asked to wait"}
 	case s.noLock():
 		n.Warnings = []string{"the kubelet takes no lock: the pods are killed with the host, without preStop hooks and in no order"}
 	case s.agent == Kubelet:
-		n.warn(append(p.Warnings, staticWarnings(node)...))
+		n.setWarnings(append(p.Warnings, staticWarnings(node)...))
 	default:
-		n.warn(validation.WarnNodeShutdown(s.config.Shutdown, pods, s.options))
+		n.setWarnings(validation.WarnNodeShutdown(s.config.Shutdown, pods, s.options))
 	}
 	return n
 }
 
-// plan plans the drain of the pods of one node.
-func (s Settings) plan(pods []*v1.Pod) plan.Plan {
+// planPods plans the drain of the pods of one node.
+func (s Settings) planPods(pods []*v1.Pod) plan.Plan {
 	switch {
 	case s.off || s.noLock():
-		// The agent does nothing and the host does not wait. A negative limit gives every pod 0 s.
-		return plan.New(s.schedule, pods, plan.Options{PriorityOf: s.options.PriorityOf, Limit: -1})
+		// The agent does nothing and the host does not wait, so every pod gets 0 s: a negative limit says so.
+		const noTime = -1
+		return plan.New(s.schedule, pods, plan.Options{PriorityOf: s.options.PriorityOf, Limit: noTime})
 	case s.agent == Kubelet:
 		return s.kubeletPlan(pods)
 	default:
@@ -64,8 +65,8 @@ func (s Settings) plan(pods []*v1.Pod) plan.Plan {
 	}
 }
 
-// node returns the plan p of a node as a [Node], with the sums over its pods.
-func (s Settings) node(name string, p plan.Plan) Node {
+// nodeOf converts the plan of a node to a [Node], with the sums over its pods.
+func (s Settings) nodeOf(name string, p plan.Plan) Node {
 	n := Node{Name: name, ReleaseSeconds: p.Release.Seconds(), Buckets: make([]Bucket, 0, len(p.Buckets))}
 	for _, planned := range p.Buckets {
 		b := Bucket{
@@ -73,7 +74,7 @@ func (s Settings) node(name string, p plan.Plan) Node {
 			StartSeconds: planned.Start.Seconds(), EndSeconds: planned.End.Seconds(), Pods: make([]Pod, 0, len(planned.Pods)),
 		}
 		for _, pod := range planned.Pods {
-			converted := s.pod(pod, p.Release)
+			converted := s.podOf(pod, p.Release)
 			b.Pods = append(b.Pods, converted)
 			n.PodCount++
 			if converted.CutShort {
@@ -86,9 +87,8 @@ func (s Settings) node(name string, p plan.Plan) Node {
 	return n
 }
 
-// pod returns the planned end of a pod. A pod that may still run at release, when the host may go down, is
-// marked.
-func (s Settings) pod(planned plan.PodPlan, release time.Duration) Pod {
+// podOf converts the plan of a pod to a [Pod]. release is when the host may go down: a pod that may still run then is marked.
+func (s Settings) podOf(planned plan.PodPlan, release time.Duration) Pod {
 	p := Pod{
 		Namespace: planned.Pod.Namespace, Name: planned.Pod.Name, workload: workloadOf(planned.Pod),
 		Priority: planned.Priority, PrioritySource: s.prioritySource(planned.Pod),
@@ -119,10 +119,10 @@ func (n *Node) pods() (all []*Pod) {
 	return all
 }
 
-// warn sets the warnings of a node: those of its plan, and one about pods that may still run when the lock
+// setWarnings sets the warnings of a node: those of its plan, and one about pods that may still run when the lock
 // is released. Warnings about single buckets are left out, because the buckets and pods of the document say the
 // same.
-func (n *Node) warn(warnings []string) {
+func (n *Node) setWarnings(warnings []string) {
 	n.Warnings = slices.DeleteFunc(slices.Clone(warnings), func(warning string) bool { return strings.HasPrefix(warning, "bucket ") })
 	var last *Pod
 	count := 0
@@ -152,7 +152,7 @@ func (p *Pod) PriorityIsGuessed() bool { return strings.HasPrefix(p.PrioritySour
 // lostSeconds returns the part of its grace period that the pod does not get.
 func (p *Pod) lostSeconds() int64 { return max(p.OwnSeconds-p.GrantedSeconds, 0) }
 
-// saturatingAdd returns a + b, or math.MaxInt64 if the sum overflows: a pod may have any grace period. Both
+// saturatingAdd returns a + b, or math.MaxInt64 if the sum overflows, because a pod may have any grace period. a and b
 // are 0 or more.
 func saturatingAdd(a, b int64) int64 {
 	if a > math.MaxInt64-b {

@@ -15,35 +15,34 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown/plan"
 )
 
-// losses plans all nodes and returns how many of their pods are cut short and how many seconds these lose. The
-// caller adds the title and the changes.
-func (s Settings) losses(nodes []*podlist.Node) (p Proposal) {
+// losses plans all nodes and returns how many of their pods are cut short, and how many seconds these lose.
+func (s Settings) losses(nodes []*podlist.Node) (cutShort int, lostSeconds int64) {
 	for _, node := range nodes {
 		n := s.Plan(node)
-		p.CutShort += n.CutShort
-		p.LostSeconds = saturatingAdd(p.LostSeconds, n.LostSeconds)
+		cutShort += n.CutShort
+		lostSeconds = saturatingAdd(lostSeconds, n.LostSeconds)
 	}
-	return p
+	return cutShort, lostSeconds
 }
 
 // proposals returns changes that would make the plan better, the best first, each with the losses that remain.
 // A proposal only raises logind's limit or lengthens buckets. It shortens no pod's grace period, because that
 // would hide a loss and save nothing. current has the losses without a change; schedule has the longer buckets.
 func (s Settings) proposals(current Summary, schedule plan.Schedule, nodes []*podlist.Node) (all []Proposal) {
-	offer := func(title string, p Proposal, changes ...Change) {
-		isSame := p.CutShort == current.CutShort && p.LostSeconds == current.LostSeconds
-		isWorse := p.CutShort > current.CutShort || p.LostSeconds > current.LostSeconds
-		if isSame || isWorse {
-			return
+	// offer adds a proposal whose changes lead to other settings, unless these are no better.
+	offer := func(title string, other Settings, changes ...Change) {
+		cutShort, lostSeconds := other.losses(nodes)
+		isSame := cutShort == current.CutShort && lostSeconds == current.LostSeconds
+		isWorse := cutShort > current.CutShort || lostSeconds > current.LostSeconds
+		if !isSame && !isWorse {
+			all = append(all, Proposal{Title: title, CutShort: cutShort, LostSeconds: lostSeconds, Changes: changes})
 		}
-		p.Title, p.Changes = title, changes
-		all = append(all, p)
 	}
 	if s.limitIsTooShort() {
 		raised := s.limitedTo(s.needed())
-		offer("Raise logind's limit to "+duration.Text(raised.needed()), raised.losses(nodes), s.limitChange(raised.needed()))
+		offer("Raise logind's limit to "+duration.Text(raised.needed()), raised, s.limitChange(raised.needed()))
 	}
-	if longer, ok := s.withSchedule(schedule); ok {
+	if longer, isUseful := s.withSchedule(schedule); isUseful {
 		changes := []Change{longer.configChange()}
 		if longer.limitIsTooShort() {
 			if !s.canRaiseLimit { // an agent that can raise the limit does so itself
@@ -51,7 +50,7 @@ func (s Settings) proposals(current Summary, schedule plan.Schedule, nodes []*po
 			}
 			longer = longer.limitedTo(longer.needed())
 		}
-		offer("Lengthen the buckets", longer.losses(nodes), changes...)
+		offer("Lengthen the buckets", longer, changes...)
 	}
 	slices.SortStableFunc(all, func(a, b Proposal) int {
 		return cmp.Or(cmp.Compare(a.CutShort, b.CutShort), cmp.Compare(a.LostSeconds, b.LostSeconds))
@@ -60,9 +59,9 @@ func (s Settings) proposals(current Summary, schedule plan.Schedule, nodes []*po
 }
 
 // withSchedule returns the settings with the buckets of another schedule. The new configuration uses the same
-// fields as the old one: shutdownGracePeriodByPodPriority, or the two durations. The boolean is false if there
+// fields as the old one: shutdownGracePeriodByPodPriority, or the two durations. isUseful is false if there
 // is nothing to propose: the schedule is the same or has no time, or a kubelet would refuse the configuration.
-func (s Settings) withSchedule(schedule plan.Schedule) (Settings, bool) {
+func (s Settings) withSchedule(schedule plan.Schedule) (other Settings, isUseful bool) {
 	if slices.Equal(schedule, s.schedule) || schedule.Total() < time.Second {
 		return s, false
 	}
@@ -121,14 +120,14 @@ const longestBucket = 10 * 60
 // grace period that counts in it, and never shorter than it was. A grace period of more than longestBucket
 // does not count. Of the pods that are not critical, the 1 % with the longest grace periods do not count
 // either, so that one odd pod does not delay every shutdown; of fewer than 100 pods all count.
-func (s Settings) longerSchedule(podCounts map[ask]int) plan.Schedule {
+func (s Settings) longerSchedule(podCounts map[podGroup]int) plan.Schedule {
 	longer := slices.Clone(s.schedule)
 	graces := make([][]int64, len(longer)) // by bucket: the grace period of each pod that is not critical
-	for a, count := range podCounts {
-		if !a.critical {
-			graces[a.bucket] = append(graces[a.bucket], slices.Repeat([]int64{a.seconds}, count)...)
-		} else if a.seconds <= longestBucket {
-			longer[a.bucket].Seconds = max(longer[a.bucket].Seconds, a.seconds)
+	for group, count := range podCounts {
+		if !group.isCritical {
+			graces[group.bucket] = append(graces[group.bucket], slices.Repeat([]int64{group.graceSeconds}, count)...)
+		} else if group.graceSeconds <= longestBucket {
+			longer[group.bucket].Seconds = max(longer[group.bucket].Seconds, group.graceSeconds)
 		}
 	}
 	for i, inBucket := range graces {
@@ -144,16 +143,16 @@ func (s Settings) longerSchedule(podCounts map[ask]int) plan.Schedule {
 
 // outliers returns the workloads with pods whose grace period is longer than their bucket in the schedule. The
 // longest grace period comes first.
-func outliers(podCounts map[ask]int, schedule plan.Schedule) (all []Outlier) {
-	found := map[string]Outlier{}
-	for a, count := range podCounts {
-		if a.seconds > schedule[a.bucket].Seconds {
-			o := found[a.workload]
-			o.Name = a.workload
+func outliers(podCounts map[podGroup]int, schedule plan.Schedule) (all []Outlier) {
+	found := map[string]Outlier{} // by workload
+	for group, count := range podCounts {
+		if group.graceSeconds > schedule[group.bucket].Seconds {
+			o := found[group.workload]
+			o.Name = group.workload
 			o.PodCount += count
-			o.AsksSeconds = max(o.AsksSeconds, a.seconds)
-			o.Critical = o.Critical || a.critical
-			found[a.workload] = o
+			o.AsksSeconds = max(o.AsksSeconds, group.graceSeconds)
+			o.Critical = o.Critical || group.isCritical
+			found[group.workload] = o
 		}
 	}
 	all = slices.SortedFunc(maps.Values(found), func(a, b Outlier) int {

@@ -37,8 +37,9 @@ type Settings struct {
 	canRaiseLimit bool   // no file overrides the agent's drop-in
 }
 
-// NewSettings makes the settings from a kubelet's configuration. For [Kubelet] only Limit and PriorityOf of the options count. An options.Limit of 0
-// means that how long the host waits is not known. A configuration that a kubelet refuses is an error.
+// NewSettings makes the settings from a kubelet's configuration. For [Kubelet] only Limit and PriorityOf of the options
+// count. An options.Limit of 0 means that how long the host waits is not known. A configuration that a kubelet refuses is an
+// error.
 func NewSettings(agent Agent, config kubeletconfig.Config, options plan.Options) (Settings, error) {
 	checks := validation.Options{
 		NoGracefulNodeShutdown:  !config.Enabled("GracefulNodeShutdown"),

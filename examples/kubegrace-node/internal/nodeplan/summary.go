@@ -2,7 +2,6 @@ package nodeplan
 
 import (
 	"cmp"
-	"maps"
 	"slices"
 	"strings"
 
@@ -31,7 +30,7 @@ func (s Settings) Document(nodes []*podlist.Node) Document {
 	}
 	d := documentOf(s.Header(), planned)
 	if d.Summary.CutShort > 0 {
-		podCounts := countByAsk(planned)
+		podCounts := countGroups(planned)
 		longerBuckets := s.longerSchedule(podCounts)
 		d.Summary.Outliers = outliers(podCounts, longerBuckets)
 		d.Summary.Proposals = s.proposals(d.Summary, longerBuckets, nodes)
@@ -43,34 +42,43 @@ func (s Settings) Document(nodes []*podlist.Node) Document {
 // left out.
 func documentOf(h Header, nodes []Node) Document {
 	sum := Summary{NodeCount: len(nodes)}
-	type group struct{ by, name string }
-	losses := map[group]Loss{}
+	byWorkload, byNode := map[string]Loss{}, map[string]Loss{}
 	for i := range nodes {
 		n := &nodes[i]
 		sum.PodCount += n.PodCount
 		sum.CutShort += n.CutShort
 		sum.LostSeconds = saturatingAdd(sum.LostSeconds, n.LostSeconds)
 		for _, pod := range n.pods() {
-			for _, key := range []group{{ByWorkload, pod.workload}, {ByNode, n.Name}} { // each pod counts in two groups
-				loss := losses[key]
-				loss.By, loss.Name = key.by, key.name
-				loss.PodCount++
-				if pod.CutShort {
-					loss.CutShort++
-				}
-				loss.LostSeconds = saturatingAdd(loss.LostSeconds, pod.lostSeconds())
-				losses[key] = loss
-			}
+			byWorkload[pod.workload] = byWorkload[pod.workload].plus(pod)
+			byNode[n.Name] = byNode[n.Name].plus(pod)
 		}
 	}
-	for _, by := range []string{ByWorkload, ByNode} {
-		worst := slices.SortedFunc(maps.Values(losses), func(a, b Loss) int {
-			return cmp.Or(cmp.Compare(b.LostSeconds, a.LostSeconds), cmp.Compare(b.CutShort, a.CutShort), cmp.Compare(a.Name, b.Name))
-		})
-		worst = slices.DeleteFunc(worst, func(loss Loss) bool { return loss.By != by || loss.CutShort == 0 })
-		sum.Losses = append(sum.Losses, worst[:min(len(worst), MaxWorst)]...)
-	}
+	sum.Losses = append(worst(ByWorkload, byWorkload), worst(ByNode, byNode)...)
 	return Document{APIVersion: APIVersion, Kind: Kind, Header: h, Nodes: nodes, Summary: sum}
+}
+
+// plus returns the loss with that of one more pod.
+func (l Loss) plus(pod *Pod) Loss {
+	l.PodCount++
+	if pod.CutShort {
+		l.CutShort++
+	}
+	l.LostSeconds = saturatingAdd(l.LostSeconds, pod.lostSeconds())
+	return l
+}
+
+// worst returns the losses of which pods are cut short, with By and Name set: at most MaxWorst, those that lose most first.
+func worst(by string, byName map[string]Loss) (all []Loss) {
+	for name, loss := range byName {
+		if loss.CutShort > 0 {
+			loss.By, loss.Name = by, name
+			all = append(all, loss)
+		}
+	}
+	slices.SortFunc(all, func(a, b Loss) int {
+		return cmp.Or(cmp.Compare(b.LostSeconds, a.LostSeconds), cmp.Compare(b.CutShort, a.CutShort), cmp.Compare(a.Name, b.Name))
+	})
+	return all[:min(len(all), MaxWorst)]
 }
 
 // workloadOf returns NAMESPACE/KIND/NAME of the object that a pod belongs to, so that the losses of its pods
@@ -94,22 +102,22 @@ func workloadOf(pod *v1.Pod) string {
 	return pod.Namespace + "/" + kind + "/" + name
 }
 
-// ask is a grace period that pods of a workload ask for, in the bucket with this index.
-type ask struct {
-	workload string
-	bucket   int
-	critical bool
-	seconds  int64
+// podGroup stands for the pods of a workload that have the same grace period and are in the same bucket.
+type podGroup struct {
+	workload     string // the result of workloadOf
+	bucket       int    // the index of the bucket
+	isCritical   bool
+	graceSeconds int64
 }
 
-// countByAsk counts the pods of all nodes by what they ask for.
-func countByAsk(nodes []Node) map[ask]int {
-	podCounts := map[ask]int{}
+// countGroups counts the pods of each group, on all nodes.
+func countGroups(nodes []Node) map[podGroup]int {
+	podCounts := map[podGroup]int{}
 	for _, n := range nodes {
 		for i := range n.Buckets {
 			for _, pod := range n.Buckets[i].Pods {
 				isCritical := pod.Priority >= plan.SystemCriticalPriority
-				podCounts[ask{workload: pod.workload, bucket: i, critical: isCritical, seconds: pod.OwnSeconds}]++
+				podCounts[podGroup{workload: pod.workload, bucket: i, isCritical: isCritical, graceSeconds: pod.OwnSeconds}]++
 			}
 		}
 	}
