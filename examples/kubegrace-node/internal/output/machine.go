@@ -26,16 +26,17 @@ type NodeReport struct {
 	Plan *nodeplan.Document `json:"plan,omitempty"`
 }
 
-// machine shows a report: the verdict, what was seen, the reasons, what to do, what could not be seen, and the
+// nodeReport shows a report: the verdict, what was seen, the reasons, what to do, what could not be seen, and the
 // plan.
-func (t *terminal) machine(r NodeReport) {
+func (t *terminal) nodeReport(r NodeReport) {
 	t.paragraph("At the next systemctl poweroff: " + r.Verdict.Text)
 	seen := facts(r)
 	if len(seen) > 0 {
 		t.text.WriteByte('\n')
 	}
 	for _, fact := range seen {
-		t.wrapped(fmt.Sprintf("%-11s", fact.name), strings.Repeat(" ", 11), fact.text)
+		const nameWidth = 11
+		t.wrapped(fmt.Sprintf("%-*s", nameWidth, fact.name), strings.Repeat(" ", nameWidth), fact.text)
 	}
 	t.list("Why, and what else:", r.Verdict.Why)
 	if len(r.Verdict.Do) > 0 {
@@ -67,12 +68,12 @@ type fact struct{ name, text string }
 func facts(r NodeReport) (all []fact) {
 	lastName := ""
 	add := func(name, format string, args ...any) {
-		shownName := name
-		if name == lastName {
-			shownName = ""
-		}
-		all = append(all, fact{shownName, fmt.Sprintf(format, args...)})
+		isRepeated := name == lastName
 		lastName = name
+		if isRepeated {
+			name = ""
+		}
+		all = append(all, fact{name, fmt.Sprintf(format, args...)})
 	}
 	if r.Logind != nil {
 		add("logind", "waits for up to %s", machine.LimitText(r.Logind.Limit()))

@@ -31,7 +31,7 @@ func Write(format string, out io.Writer, d nodeplan.Document) error {
 
 // WriteMachine writes what was found on a machine.
 func WriteMachine(format string, out io.Writer, r NodeReport) error {
-	return write(format, out, r, func(t *terminal) { t.machine(r) })
+	return write(format, out, r, func(t *terminal) { t.nodeReport(r) })
 }
 
 // WriteReport writes what a shutdown has done, as a table, JSON or YAML.
@@ -55,11 +55,12 @@ func write(format string, out io.Writer, value any, show func(*terminal)) error 
 		encoder := json.NewEncoder(out)
 		encoder.SetIndent("", "  ")
 		return encoder.Encode(value)
-	default:
+	default: // YAML
 		text, err := yaml.Marshal(value)
-		if err == nil {
-			_, err = out.Write(text)
+		if err != nil {
+			return err
 		}
+		_, err = out.Write(text)
 		return err
 	}
 }

@@ -72,7 +72,7 @@ type bar struct {
 
 // write writes the page as HTML.
 func (p page) write(out io.Writer) error {
-	funcs := template.FuncMap{"changeTitle": changeTitle, "proposalText": proposalText, "placeText": placeText, "text": duration.Text, "scale": p.scale}
+	funcs := template.FuncMap{"changeTitle": changeTitle, "proposalText": proposalText, "placeText": placeText, "text": duration.Text, "scale": p.commonScale}
 	return template.Must(template.New("page.html").Funcs(funcs).Parse(pageTemplate)).Execute(out, p)
 }
 
@@ -132,11 +132,12 @@ func plannedRow(pod *nodeplan.Pod) *row {
 // scale says which time the full width of the bars stands for. All charts of a page share it.
 type scale struct{ Length time.Duration }
 
-// scale returns one scale for all nodes, so that their bars can be compared. It reaches to the last end of a
+// commonScale returns one scale for all nodes, so that their bars can be compared. It reaches to the last end of a
 // pod, and further if pods ask for more time than they get. It never reaches further than four times the last
-// end, because a pod that asks for a day would make all other bars invisible.
-func (p page) scale() scale {
-	last := time.Second // the scale is never 0
+// end, because a pod that asks for a day would make all other bars invisible. The host's limit is on it if it fits.
+func (p page) commonScale() scale {
+	const shortest = time.Second // so that the scale is never 0
+	last := shortest             // the last end of a pod, or the release of the lock
 	var wanted, limit time.Duration
 	for _, n := range p.Nodes {
 		last, limit = max(last, n.Release), max(limit, n.Limit)
@@ -149,21 +150,22 @@ func (p page) scale() scale {
 		}
 	}
 	longest := min(last, math.MaxInt64/4) * 4
-	if last == time.Second {
+	if last == shortest {
 		longest = 30 * time.Second // all pods are killed at once; by default a pod asks for 30 s
 	}
-	if limit < longest { // the host's limit fits onto the axis too
-		last = max(last, limit)
+	length := max(last, min(wanted, longest))
+	if limit < longest {
+		length = max(length, limit)
 	}
-	return scale{max(last, min(wanted, longest))}
+	return scale{length}
 }
 
 // Ticks returns round times for the axis, at most five, so that their labels fit onto a narrow page.
 func (s scale) Ticks() (ticks []time.Duration) {
-	const maxSteps = 4 // between five ticks
-	step := s.Length / maxSteps
+	const maxSteps = 4          // between five ticks
+	step := s.Length / maxSteps // if that is longer than a day; otherwise the next round time
 	for _, seconds := range []int64{1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 6 * 3600, 24 * 3600} {
-		if round := time.Duration(seconds) * time.Second; round >= s.Length/maxSteps {
+		if round := time.Duration(seconds) * time.Second; round >= step {
 			step = round
 			break
 		}
@@ -179,8 +181,8 @@ func (s scale) Percent(d time.Duration) string {
 	return fmt.Sprintf("%.3f", 100*float64(d)/float64(s.Length))
 }
 
-// IsBehind reports whether a time lies to the right of a part of the width, such as 0.9. The label of such a
-// time is put to the left of its line, because to the right it might not fit onto the page.
+// IsBehind reports whether a time lies to the right of this part of the width: 0.9 is near the right end. The label of such
+// a time is put to the left of its line, because to the right it might not fit onto the page.
 func (s scale) IsBehind(part float64, at time.Duration) bool {
 	return float64(at) > part*float64(s.Length)
 }

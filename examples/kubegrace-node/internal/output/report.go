@@ -165,7 +165,7 @@ func (c *chart) addReport(r api.Report) {
 			b := c.bucket(pod.Bucket)
 			b.Pods = append(b.Pods, podRow)
 		}
-		podRow.addReport(pod, r.Shutdown.Started, last)
+		podRow.addPodReport(pod, r.Shutdown.Started, last)
 	}
 	c.Release = max(r.Shutdown.Ended.Sub(r.Shutdown.Started), 0)
 	c.Text = append(append(c.Text, shutdownSentence(r)), r.Shutdown.Errors...)
@@ -181,9 +181,9 @@ func (c *chart) bucket(priority int32) *rows {
 	return c.Buckets[i]
 }
 
-// addReport adds to a row what has happened to its pod. started is when the shutdown began, and last the last
+// addPodReport adds to a row what has happened to its pod. started is when the shutdown began, and last the last
 // time of the report.
-func (p *row) addReport(r shutdown.PodReport, started, last time.Time) {
+func (p *row) addPodReport(r shutdown.PodReport, started, last time.Time) {
 	actual := bar{Kind: "actual", Start: r.Started.Sub(started), End: r.Ended.Sub(started)}
 	actual.Killed = r.Outcome == string(lifecycle.OutcomeGraceExceeded) || r.Outcome == string(lifecycle.OutcomeForced)
 	if r.Ended.IsZero() {

@@ -147,9 +147,11 @@ func lossRows(s nodeplan.Summary) [][]string {
 	if s.NodeCount <= 1 || len(s.Losses) == 0 {
 		return nil
 	}
-	rows, shown := [][]string{{"LOSES MOST", "PODS", "CUT", "LOST"}}, map[string]int{}
+	const mostShown = 4
+	rows, seen := [][]string{{"LOSES MOST", "PODS", "CUT", "LOST"}}, map[string]int{} // seen: by Loss.By
 	for _, loss := range s.Losses {
-		if shown[loss.By]++; shown[loss.By] <= 4 {
+		seen[loss.By]++
+		if seen[loss.By] <= mostShown {
 			rows = append(rows, []string{loss.By + " " + loss.Name, strconv.Itoa(loss.PodCount), strconv.Itoa(loss.CutShort), duration.Seconds(loss.LostSeconds)})
 		}
 	}
