@@ -50,7 +50,7 @@ type Info struct {
 // used even if there is an error, which says that the file could not be read.
 func New(stateDir string, rules []Rule) (*Info, error) {
 	i := &Info{rules: rules, stateDir: stateDir, known: map[types.UID]*v1.Pod{}}
-	list, err := statefile.Load[v1.PodList](stateDir, File)
+	list, err := statefile.Load[v1.PodList](stateDir, File) // what the Save of a previous agent has stored
 	if err != nil {
 		return i, fmt.Errorf("priorities and sidecars of a previous agent are lost: %w", err)
 	}
@@ -91,11 +91,11 @@ func (i *Info) Complete(pod *v1.Pod) *v1.Pod {
 		return pod
 	}
 	complete := known.DeepCopy()
+	// The runtime knows a static pod by its own name; known may be its mirror pod.
 	complete.Name, complete.Namespace = pod.Name, pod.Namespace
 	complete.Labels, complete.CreationTimestamp = pod.Labels, pod.CreationTimestamp
-	complete.Annotations = map[string]string{}
-	maps.Copy(complete.Annotations, known.Annotations)
-	maps.Copy(complete.Annotations, pod.Annotations)
+	maps.Copy(complete.Annotations, pod.Annotations) // not nil, because Record has set one
+	// What the runtime knows is newer.
 	complete.Spec.HostNetwork, complete.Spec.HostPID = pod.Spec.HostNetwork, pod.Spec.HostPID
 	if pod.Spec.TerminationGracePeriodSeconds != nil {
 		complete.Spec.TerminationGracePeriodSeconds = pod.Spec.TerminationGracePeriodSeconds
@@ -134,7 +134,7 @@ func (i *Info) Save() error {
 		list.Items = append(list.Items, *i.known[uid])
 	}
 	hasChanged := i.changed
-	i.changed = false
+	i.changed = false // before the file is written, so that a Record in the meantime counts
 	i.mu.Unlock()
 	if !hasChanged {
 		return nil

@@ -51,10 +51,10 @@ func (c *Cluster) Nodes() []*Node {
 	return slices.SortedFunc(maps.Values(c.nodes), func(a, b *Node) int { return strings.Compare(a.Name, b.Name) })
 }
 
-// PriorityOf returns the value of a priority class. The boolean is false if the class was not read.
-func (c *Cluster) PriorityOf(className string) (int32, bool) {
-	value, ok := c.Classes[className]
-	return value, ok
+// PriorityOf returns the value of a priority class. isKnown is false if the class was not read.
+func (c *Cluster) PriorityOf(className string) (value int32, isKnown bool) {
+	value, isKnown = c.Classes[className]
+	return value, isKnown
 }
 
 // Add adds a pod to its node, with the API server's defaults for a missing namespace and grace period. A pod

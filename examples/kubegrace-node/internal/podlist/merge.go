@@ -33,8 +33,9 @@ func (c *Cluster) mergeNode(node *Node) {
 	kept := node.Pods[:0]
 	for _, pod := range node.Pods {
 		name := podName{pod.Namespace, pod.Name}
-		i, isRepeated := indexInKept[name]
-		if !isRepeated || pod.Name == "" {
+		i, isKnown := indexInKept[name]
+		isRepeated := isKnown && pod.Name != ""
+		if !isRepeated {
 			indexInKept[name] = len(kept)
 			kept = append(kept, pod)
 			continue
@@ -62,15 +63,14 @@ func (c *Cluster) placeManifests(thisNode *Node) {
 	for _, node := range c.nodes {
 		for i, pod := range node.Pods {
 			name := podName{pod.Namespace, strings.TrimSuffix(pod.Name, "-"+node.Name)}
-			manifest, found := manifests[name]
-			if !found || !staticpod.IsOrMirrors(pod) {
-				continue
+			manifest, hasManifest := manifests[name]
+			if hasManifest && staticpod.IsOrMirrors(pod) {
+				placed[name] = true
+				c.Repeated++
+				named := *manifest
+				named.Name, named.OwnerReferences = pod.Name, pod.OwnerReferences
+				node.Pods[i] = &named
 			}
-			placed[name] = true
-			c.Repeated++
-			named := *manifest
-			named.Name, named.OwnerReferences = pod.Name, pod.OwnerReferences
-			node.Pods[i] = &named
 		}
 	}
 	c.Pods -= len(placed) // each was counted on ThisNode too

@@ -70,17 +70,20 @@ func (c *Cluster) Read(source string, r io.Reader) error {
 			return fmt.Errorf("%s: failed to read: %w", source, err)
 		}
 		docs, err := document.Parse(source, text)
-		return errors.Join(err, c.addAll(docs, false))
+		const areManifests = false
+		return errors.Join(err, c.addAll(docs, areManifests))
 	}
 	decoder := jsontext.NewDecoder(buffered)
-	for decoder.PeekKind() != 0 { // 0: the end of the input, or something that is no JSON
+	const endOrInvalid = jsontext.Kind(0)
+	for decoder.PeekKind() != endOrInvalid {
 		var o object
 		if err := json.UnmarshalDecode(decoder, &o); err != nil {
 			return fmt.Errorf("%s: %w", source, err)
 		}
-		c.add(&o, "", false)
+		const isManifest = false
+		c.add(&o, isManifest)
 	}
-	if _, err := decoder.ReadToken(); !errors.Is(err, io.EOF) {
+	if _, err := decoder.ReadToken(); !errors.Is(err, io.EOF) { // what follows is no JSON
 		return fmt.Errorf("%s: %w", source, err)
 	}
 	return nil
@@ -89,7 +92,8 @@ func (c *Cluster) Read(source string, r io.Reader) error {
 // ReadFolder reads the manifests of static pods in a folder, with [document.ReadFolder].
 func (c *Cluster) ReadFolder(folder string) error {
 	docs, err := document.ReadFolder(folder)
-	return errors.Join(err, c.addAll(docs, true))
+	const areManifests = true
+	return errors.Join(err, c.addAll(docs, areManifests))
 }
 
 // addAll decodes documents and adds their objects. With areManifests it marks the pods as static pods.
@@ -102,32 +106,32 @@ func (c *Cluster) addAll(docs []document.Document, areManifests bool) error {
 		if err := json.Unmarshal(doc.JSON, &o); err != nil {
 			return fmt.Errorf("%s: %w", doc.Source, err)
 		}
-		c.add(&o, "", areManifests)
+		c.add(&o, areManifests)
 	}
 	return nil
 }
 
-// add adds an object, or all objects of a list. kind is the kind of an object that does not have one itself,
-// such as an item of a PodList. Pods and priority classes are kept. Of all other objects only the kind is
-// kept.
-func (c *Cluster) add(o *object, kind string, isManifest bool) {
+// add adds an object, or all objects of a list. Pods and priority classes are kept. Of all other objects only the kind is
+// kept. With isManifest a pod is marked as a static pod.
+func (c *Cluster) add(o *object, isManifest bool) {
 	c.Objects++
-	switch kind = cmp.Or(o.Kind, kind); {
-	case len(o.Items) > 0 || kind == "List" || kind == "PodList":
-		itemKind := cmp.Or(strings.TrimSuffix(kind, "List"), "Pod")
+	switch {
+	case len(o.Items) > 0 || o.Kind == "List" || o.Kind == "PodList":
+		kindOfItems := cmp.Or(strings.TrimSuffix(o.Kind, "List"), "Pod") // of those without a kind, as in a PodList
 		for _, item := range o.Items {
 			if item != nil {
-				c.add(item, itemKind, isManifest)
+				item.Kind = cmp.Or(item.Kind, kindOfItems)
+				c.add(item, isManifest)
 			}
 		}
-	case kind == "PriorityClass":
+	case o.Kind == "PriorityClass":
 		c.Classes[o.Metadata.Name] = o.Value
-	case kind == "Pod":
+	case o.Kind == "Pod":
 		if isManifest {
 			metav1.SetMetaDataAnnotation(&o.Metadata, staticpod.SourceAnnotation, "file") // as the kubelet marks it
 		}
 		c.Add(o.pod())
 	default:
-		c.Others[cmp.Or(kind, "an object without a kind")] = true
+		c.Others[cmp.Or(o.Kind, "an object without a kind")] = true
 	}
 }
