@@ -35,12 +35,12 @@ func TestDebianPackage(t *testing.T) {
 		require.Equal(t, read(t, source), read(t, filepath.Join(root, installed)), installed)
 	}
 	require.Equal(t, "/etc/default/kubegrace-node\n/etc/kubegrace-node/config.yaml\n", read(t, filepath.Join(root, "DEBIAN/conffiles")))
-	for _, pattern := range []string{
+	for _, file := range []string{
 		"usr/share/man/man1/kubegrace-node.1", "usr/share/man/man1/kubegrace-node-run.1",
 		"usr/share/bash-completion/completions/kubegrace-node", "usr/share/zsh/vendor-completions/_kubegrace-node",
 		"usr/share/fish/vendor_completions.d/kubegrace-node.fish", "usr/share/doc/kubegrace-node/copyright",
 	} {
-		require.NotEmpty(t, read(t, filepath.Join(root, pattern)), pattern)
+		require.NotEmpty(t, read(t, filepath.Join(root, file)), file)
 	}
 	require.Contains(t, run(t, filepath.Join(root, "usr/bin/kubegrace-node"), "plan", "--help"), "kubegrace-node plan")
 	run(t, filepath.Join(root, "DEBIAN/prerm"), "upgrade", "2.0.0") // must do nothing: the agent keeps running

@@ -2,6 +2,7 @@ package apiserver_test
 
 import (
 	"context"
+	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -34,18 +35,19 @@ func TestFailedUpdatesAreCounted(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "kubeconfig")
 	client := apiserver.New(file, "node", gates)
 	pod := &v1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web", UID: "uid"}, Status: v1.PodStatus{Phase: v1.PodFailed}}
-	// requireFailures requires both values of the counter.
-	requireFailures := func(node, pod string) {
+	type failures struct{ node, pod int } // the values of the counter, by object
+	requireFailures := func(want failures) {
 		t.Helper()
-		require.NoError(t, testutil.CollectAndCompare(client.Failures(), strings.NewReader(`
+		require.NoError(t, testutil.CollectAndCompare(client.Failures(), strings.NewReader(fmt.Sprintf(`
 # HELP kubegrace_node_api_updates_failed_total Updates of the node's conditions and of pods' statuses that the API server has not accepted. Each is tried again.
 # TYPE kubegrace_node_api_updates_failed_total counter
-kubegrace_node_api_updates_failed_total{object="node"} `+node+`
-kubegrace_node_api_updates_failed_total{object="pod"} `+pod+"\n")))
+kubegrace_node_api_updates_failed_total{object="node"} %d
+kubegrace_node_api_updates_failed_total{object="pod"} %d
+`, want.node, want.pod))))
 	}
-	requireFailures("0", "0")
+	requireFailures(failures{})
 	require.ErrorContains(t, client.FlushPod(t.Context(), pod), "could not be used yet")
-	requireFailures("0", "1")
+	requireFailures(failures{pod: 1})
 
 	require.NoError(t, os.WriteFile(file, []byte(`apiVersion: v1
 kind: Config
@@ -57,16 +59,16 @@ current-context: c
 	_, err := client.Load()
 	require.NoError(t, err)
 	require.ErrorContains(t, client.PublishNode(t.Context(), shutdown.NodeState{ShuttingDown: true}), "no such rights")
-	requireFailures("1", "1")
+	requireFailures(failures{node: 1, pod: 1})
 	require.ErrorContains(t, client.FlushPod(t.Context(), pod), "no such rights")
-	requireFailures("1", "2")
+	requireFailures(failures{node: 1, pod: 2})
 	cutOff, cancel := context.WithCancel(t.Context())
 	cancel()
 	require.Error(t, client.FlushPod(cutOff, pod))
-	requireFailures("1", "2")
+	requireFailures(failures{node: 1, pod: 2})
 	status, answer = http.StatusOK, `{"kind":"Pod","apiVersion":"v1","metadata":{"namespace":"shop","name":"web","uid":"uid"}}`
 	require.NoError(t, client.FlushPod(t.Context(), pod))
-	requireFailures("1", "2")
+	requireFailures(failures{node: 1, pod: 2})
 }
 
 // The API server no longer accepts the token in the kubeconfig. An update with it must fail. When the kubeconfig has another

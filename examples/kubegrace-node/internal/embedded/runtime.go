@@ -29,8 +29,10 @@ func New(pods []*v1.Pod) (*Runtime, error) {
 		pod = pod.DeepCopy()
 		pod.Status = v1.PodStatus{Phase: v1.PodRunning}
 		for i, c := range slices.Concat(pod.Spec.InitContainers, pod.Spec.Containers) {
-			if i < len(pod.Spec.InitContainers) && c.RestartPolicy == nil {
-				continue // a plain init container
+			isInit := i < len(pod.Spec.InitContainers)
+			isSidecar := isInit && c.RestartPolicy != nil
+			if isInit && !isSidecar {
+				continue // it counts as ended
 			}
 			script, err := scriptOf(pod, c.Name)
 			errs = append(errs, err)

@@ -26,14 +26,14 @@ func Listen(path string) (net.Listener, error) {
 	if err := removeStale(path); err != nil {
 		return nil, err
 	}
-	inner, err := net.ListenUnix("unix", &net.UnixAddr{Name: path, Net: "unix"})
+	listener, err := net.ListenUnix("unix", &net.UnixAddr{Name: path, Net: "unix"})
 	if err != nil {
 		return nil, fmt.Errorf("failed to listen: %w", err)
 	}
 	if err := os.Chmod(path, 0o600); err != nil {
-		return nil, errors.Join(fmt.Errorf("failed to make the socket the owner's alone: %w", err), inner.Close())
+		return nil, errors.Join(fmt.Errorf("failed to make the socket the owner's alone: %w", err), listener.Close())
 	}
-	return inner, nil
+	return listener, nil
 }
 
 // removeStale removes a socket on which no process listens: an agent that was killed leaves one. If there is

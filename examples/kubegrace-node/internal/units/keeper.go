@@ -157,18 +157,26 @@ func (k *Keeper) Start(ctx context.Context) error {
 		return fmt.Errorf("failed to let units start again: %w", err)
 	}
 	for _, unit := range stopped.Units {
-		result := make(chan string, 1)
-		if _, err := conn.StartUnitContext(ctx, unit, "replace", result); err != nil {
-			return fmt.Errorf("failed to start %s again: %w", unit, err)
-		}
-		select {
-		case text := <-result:
-			if text != "done" {
-				return fmt.Errorf("failed to start %s again: %s", unit, text)
-			}
-		case <-ctx.Done():
-			return fmt.Errorf("%s has not started again: %w", unit, context.Cause(ctx))
+		if err := startUnit(ctx, conn, unit); err != nil {
+			return err
 		}
 	}
 	return k.store(nil)
+}
+
+// startUnit starts a unit and waits until it runs.
+func startUnit(ctx context.Context, conn *systemd.Conn, unit string) error {
+	result := make(chan string, 1)
+	if _, err := conn.StartUnitContext(ctx, unit, "replace", result); err != nil {
+		return fmt.Errorf("failed to start %s again: %w", unit, err)
+	}
+	select {
+	case text := <-result:
+		if text != "done" {
+			return fmt.Errorf("failed to start %s again: %s", unit, text)
+		}
+		return nil
+	case <-ctx.Done():
+		return fmt.Errorf("%s has not started again: %w", unit, context.Cause(ctx))
+	}
 }

@@ -32,8 +32,8 @@ type systemd1 struct {
 	beforeStop  func()   // called when StopUnit arrives, before the unit stops
 }
 
-// script changes the fields under the lock.
-func (s *systemd1) script(change func()) {
+// set calls a function that sets fields, under the lock.
+func (s *systemd1) set(change func()) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	change()
@@ -109,7 +109,8 @@ func (s *systemd1) end(unit, state string) {
 // runDir, as a restarted agent does.
 func start(t *testing.T) (s *systemd1, runDir string, keeper func() *Keeper) {
 	t.Helper()
-	bus := logindhost.StartBus(t, "")
+	const anySocket = ""
+	bus := logindhost.StartBus(t, anySocket)
 	s = &systemd1{conn: bus.Connect(), activeState: "active"}
 	const manager = "org.freedesktop.systemd1.Manager"
 	require.NoError(t, s.conn.Export(s, "/org/freedesktop/systemd1", manager))
@@ -141,7 +142,7 @@ func bounded(t *testing.T, timeout time.Duration) context.Context {
 func TestAUnitIsStoppedAndStartedAgainByTheNextAgent(t *testing.T) {
 	s, runDir, keeper := start(t)
 	first := keeper()
-	s.script(func() {
+	s.set(func() {
 		s.beforeStop = func() {
 			assert.FileExists(t, filepath.Join(runDir, File))
 			text, err := os.ReadFile(first.dropIn(kubeletUnit))
@@ -169,7 +170,7 @@ func TestAUnitIsStoppedAndStartedAgainByTheNextAgent(t *testing.T) {
 // which write and remove the drop-in.
 func TestAUnitThatDidNotRunStaysStopped(t *testing.T) {
 	s, _, keeper := start(t)
-	s.script(func() { s.activeState = "inactive" })
+	s.set(func() { s.activeState = "inactive" })
 	k := keeper()
 	require.NoError(t, k.Stop(bounded(t, 10*time.Second)))
 	require.NoError(t, k.Start(bounded(t, 10*time.Second)))
@@ -180,7 +181,7 @@ func TestAUnitThatDidNotRunStaysStopped(t *testing.T) {
 // succeeds.
 func TestAUnitThatHangsIsKilledInTime(t *testing.T) {
 	s, _, keeper := start(t)
-	s.script(func() { s.hangs = true })
+	s.set(func() { s.hangs = true })
 	began := time.Now()
 	require.NoError(t, keeper().Stop(bounded(t, 2*time.Second)))
 	require.GreaterOrEqual(t, time.Since(began), time.Second)
@@ -203,6 +204,6 @@ func TestDrainedUnitsStayStopped(t *testing.T) {
 func TestAUnitThatIsNotThere(t *testing.T) {
 	s, _, keeper := start(t)
 	require.NoError(t, keeper().Check(t.Context()))
-	s.script(func() { s.loadState = "not-found" })
+	s.set(func() { s.loadState = "not-found" })
 	require.ErrorContains(t, keeper().Check(t.Context()), "kubelet.service: systemd has no such unit")
 }

@@ -34,7 +34,8 @@ func (v *View) Say(line string) {
 func (v *View) Begin(p plan.Plan) {
 	pods, buckets := 0, 0
 	for _, bucket := range p.Buckets {
-		if pods += len(bucket.Pods); len(bucket.Pods) > 0 {
+		pods += len(bucket.Pods)
+		if len(bucket.Pods) > 0 {
 			buckets++
 		}
 	}

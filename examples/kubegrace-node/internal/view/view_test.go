@@ -58,25 +58,45 @@ A shutdown, began at 0001-01-01T00:00:00Z; its end is not known.
 `, out.String())
 }
 
-// If something went wrong with a container, a sentence about it follows the line of its pod.
+// If something went wrong with a container, a sentence about it follows the line of its pod. The pod had 10 s, and its preStop
+// hook is a sleep of 2 s.
 func TestWhatWentWrong(t *testing.T) {
 	for name, test := range map[string]struct {
-		result lifecycle.ContainerResult
-		want   string
+		container lifecycle.ContainerResult
+		podGone   string // how the pod has ended
+		want      string // the sentence; "": there is none
 	}{
-		"killed":                 {lifecycle.ContainerResult{Outcome: lifecycle.OutcomeGraceExceeded, Stopping: 2 * time.Second}, "did not end on SIGTERM and was killed 2s later, when the 10s of its pod were over."},
-		"forced":                 {lifecycle.ContainerResult{Outcome: lifecycle.OutcomeForced, Err: errors.New("broken")}, "was killed, because its stop failed: broken"},
-		"its hook failed":        {lifecycle.ContainerResult{Hook: lifecycle.HookResult{Outcome: lifecycle.HookFailed, Err: &url.Error{URL: "secret", Err: errors.New("broken")}}}, "had a preStop hook (sleep of 2s) that failed: broken"},
-		"its hook was cut":       {lifecycle.ContainerResult{Hook: lifecycle.HookResult{Outcome: lifecycle.HookCut, Cause: lifecycle.CauseGraceSpent, Took: time.Second}}, "had a preStop hook (sleep of 2s) that was cut off after 1s."},
-		"its hook was abandoned": {lifecycle.ContainerResult{Hook: lifecycle.HookResult{Outcome: lifecycle.HookAbandoned, Took: time.Second}}, "had a preStop hook (sleep of 2s) that was cut off after 1s."},
-		"its hook ended with it": {lifecycle.ContainerResult{Hook: lifecycle.HookResult{Outcome: lifecycle.HookCut, Cause: lifecycle.CauseContainerExited}}, ""},
+		"killed": {
+			lifecycle.ContainerResult{Outcome: lifecycle.OutcomeGraceExceeded, Stopping: 2 * time.Second},
+			"killed, its time was up", "did not end on SIGTERM and was killed 2s later, when the 10s of its pod were over.",
+		},
+		"forced": {
+			lifecycle.ContainerResult{Outcome: lifecycle.OutcomeForced, Err: errors.New("broken")},
+			"killed, its stop had failed", "was killed, because its stop failed: broken",
+		},
+		"its hook failed": {
+			lifecycle.ContainerResult{Hook: lifecycle.HookResult{Outcome: lifecycle.HookFailed, Err: &url.Error{URL: "secret", Err: errors.New("broken")}}},
+			"not known", "had a preStop hook (sleep of 2s) that failed: broken",
+		},
+		"its hook was cut": {
+			lifecycle.ContainerResult{Hook: lifecycle.HookResult{Outcome: lifecycle.HookCut, Cause: lifecycle.CauseGraceSpent, Took: time.Second}},
+			"not known", "had a preStop hook (sleep of 2s) that was cut off after 1s.",
+		},
+		"its hook was abandoned": {
+			lifecycle.ContainerResult{Hook: lifecycle.HookResult{Outcome: lifecycle.HookAbandoned, Took: time.Second}},
+			"not known", "had a preStop hook (sleep of 2s) that was cut off after 1s.",
+		},
+		"its hook ended with it": {
+			lifecycle.ContainerResult{Hook: lifecycle.HookResult{Outcome: lifecycle.HookCut, Cause: lifecycle.CauseContainerExited}},
+			"not known", "",
+		},
 	} {
 		var out bytes.Buffer
-		test.result.Name = "app"
+		test.container.Name = "app"
 		pod := podWith(&v1.LifecycleHandler{Sleep: &v1.SleepAction{Seconds: 2}})
-		view.New(&out).Stopped(pod, 0, lifecycle.Result{GracePeriodSeconds: 10, Containers: []lifecycle.ContainerResult{test.result}}, nil)
-		want := "shop/web                 gone after 0s: " + map[string]string{"killed": "killed, its time was up", "forced": "killed, its stop had failed"}[name]
-		if want += map[bool]string{true: "not known"}[test.result.Outcome == ""] + "\n"; test.want != "" {
+		view.New(&out).Stopped(pod, 0, lifecycle.Result{GracePeriodSeconds: 10, Containers: []lifecycle.ContainerResult{test.container}}, nil)
+		want := "shop/web                 gone after 0s: " + test.podGone + "\n"
+		if test.want != "" {
 			want += "shop/web: container app " + test.want + "\n"
 		}
 		require.Equal(t, want, out.String(), name)
