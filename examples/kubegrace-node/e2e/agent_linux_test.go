@@ -81,11 +81,11 @@ func images() []containerdtest.Image {
 
 // bootAgent starts the pods of testdata in a new containerd, as a kubelet does. It then boots a machine that runs the
 // agent, and returns when the agent is active. Before the boot it calls configure, and writes files: texts by their
-// path in the machine. The map in the result has the IDs of the pods' containers, by pod/container.
-func bootAgent(t *testing.T, on platform, files map[string]string, configure ...func(*machine.Machine)) (*machine.Machine, *containerdtest.Server, map[string]string) {
+// path in the machine. containers has the IDs of the pods' containers, by pod/container.
+func bootAgent(t *testing.T, on platform, files map[string]string, configure ...func(*machine.Machine)) (m *machine.Machine, server *containerdtest.Server, containers map[string]string) {
 	t.Helper()
 	server, pods := on.containerd.Start(t, images()...), testdataPods(t)
-	m := machine.New(t, on.debian)
+	m = machine.New(t, on.debian)
 	for _, f := range configure {
 		f(m)
 	}
@@ -93,7 +93,7 @@ func bootAgent(t *testing.T, on platform, files map[string]string, configure ...
 	for path, text := range files {
 		m.WriteFile(t, path, 0o644, []byte(text))
 	}
-	containers := runPods(t, server, pods)
+	containers = runPods(t, server, pods)
 	m.Boot(t)
 	m.AwaitActive(t, agentUnit)
 	return m, server, containers

@@ -2,13 +2,11 @@
 // which the agent runs as a unit, and then powers the machine off. The pods run in a real containerd on the
 // host, whose socket is mounted into the machine. The test starts them in place of a kubelet. It judges the
 // agent by the exits that containerd recorded and by the journal of the machine, not by the agent's own
-// report. The output of kubegrace-node status is compared with the table of COMPARED.md. TestStatus compares
-// it also with the files of testdata/status, which are the same for both releases of systemd;
-// KUBEGRACE_GOLDEN=1 writes these.
+// report. The output of kubegrace-node status is compared with the table of COMPARED.md.
 //
 //	m, server, containers := bootAgent(t, on, nil)
 //	asked, exits := powerOff(t, m, server, containers)
-//	checkOrder(t, asked, exits, true)
+//	checkBuckets(t, asked, exits)
 //
 // Run them as root on a Debian 12 with
 //

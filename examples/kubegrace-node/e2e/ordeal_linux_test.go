@@ -239,6 +239,12 @@ func (o *ordeal) startPods(t *testing.T, seed uint64) (pods []*v1.Pod) {
 	return pods
 }
 
+// fault is the death, or the return, of a part that the agent needs.
+type fault struct {
+	name   string
+	inject func()
+}
+
 // killAtRandom kills one to five parts at random moments, or fewer if the machine is off earlier. It returns what it
 // has killed, and when the machine was last asked to power off. If it kills the bus, it asks again: logind must be
 // restarted to reach the new bus, and then forgets the request.
@@ -246,12 +252,14 @@ func (o *ordeal) killAtRandom(t *testing.T, rng *rand.Rand, asked time.Time) (do
 	killUnit := func(name string) { // has no effect while systemd starts the unit again
 		_, _ = o.m.TryRun(t.Context(), "systemctl", "kill", "--kill-who=main", "--signal=KILL", name)
 	}
-	faults := []func(){
-		func() { killUnit(agentUnit) },
-		func() { o.containerdDied = time.Now(); o.server.Kill(t) },
-		o.api.Die,
-		func() { require.NoError(t, o.api.Revive()) },
-		func() {
+	killAgent := fault{"agent", func() { killUnit(agentUnit) }}
+	killContainerd := fault{"containerd", func() { o.containerdDied = time.Now(); o.server.Kill(t) }}
+	const ofContainerd = 1 // its index
+	faults := []fault{
+		killAgent, killContainerd,
+		{"API server", o.api.Die},
+		{"API server is back", func() { require.NoError(t, o.api.Revive()) }},
+		{"bus", func() {
 			killUnit("dbus.service")
 			_, _ = o.m.TryRun(t.Context(), "systemctl", "restart", "systemd-logind") // refused if the machine already goes down
 			require.Eventually(t, func() bool {
@@ -260,25 +268,25 @@ func (o *ordeal) killAtRandom(t *testing.T, rng *rand.Rand, asked time.Time) (do
 			}, time.Minute, ordealTick)
 			last = time.Now()
 			_, _ = o.m.TryRun(t.Context(), "systemctl", "poweroff") // fails if it is off
-		},
+		}},
 	}
 	last = asked
-	const killAgent, killContainerd = 0, 1 // indexes of faults
-	names := []string{"agent", "containerd", "API server", "API server is back", "bus"}
-	at, containerdDies := time.Duration(0), rng.IntN(2) == 0
+	at, containerdMayDie := time.Duration(0), rng.IntN(2) == 0 // at most once in a power off, and never in half of them
 	for range 1 + rng.IntN(5) {
 		at += time.Duration(rng.IntN(3_000)) * time.Millisecond
 		i := rng.IntN(len(faults))
-		if i == killContainerd && !containerdDies { // at most once in a power off, and never in half of them
-			i = killAgent
+		next := faults[i]
+		if i == ofContainerd && !containerdMayDie {
+			next = killAgent
+		} else if i == ofContainerd {
+			containerdMayDie = false
 		}
-		containerdDies = containerdDies && i != killContainerd
 		select {
 		case <-o.m.Ended():
 			return done, last
 		case <-time.After(time.Until(asked.Add(at))):
-			faults[i]()
-			done = append(done, fmt.Sprintf("%s at %v", names[i], time.Since(asked).Round(time.Millisecond)))
+			next.inject()
+			done = append(done, fmt.Sprintf("%s at %v", next.name, time.Since(asked).Round(time.Millisecond)))
 		}
 	}
 	return done, last
@@ -371,15 +379,17 @@ func (o *ordeal) judgeStatuses(t *testing.T, pods []*v1.Pod, ends map[types.UID]
 		return !slices.ContainsFunc(o.pods(t), func(p v1.Pod) bool { return p.Status.Phase != v1.PodFailed })
 	}, time.Minute, ordealTick, "the API server must know the end of each pod")
 	for _, pod := range o.pods(t) {
-		i := slices.IndexFunc(pods, func(p *v1.Pod) bool { return p.UID == pod.UID })
+		started := ordealPods[slices.IndexFunc(pods, func(p *v1.Pod) bool { return p.UID == pod.UID })]
 		assert.Equal(t, "Terminated", pod.Status.Reason, pod.Name)
 		for _, c := range pod.Status.ContainerStatuses {
-			if !assert.NotNil(t, c.State.Terminated, pod.Name) || c.State.Terminated.ExitCode == 255 { // containerd 2 gives 255 if a container ended while containerd was away
+			if !assert.NotNil(t, c.State.Terminated, pod.Name) {
 				continue
 			}
+			code := c.State.Terminated.ExitCode
+			isUnknown := code == 255 // containerd 2 gives 255 if a container ended while containerd was away
 			// A container may also have been killed, if containerd was down during its grace period.
-			isKilled := c.State.Terminated.ExitCode == 128+9 && o.mayHaveLostTime(o.writtenAt(t, &pod, ".term"), ordealPods[i].grace)
-			assert.True(t, isKilled || c.State.Terminated.ExitCode == ordealPods[i].exitCode, "exit code %d of %s", c.State.Terminated.ExitCode, pod.Name)
+			mayBeKilled := code == 128+9 && o.mayHaveLostTime(o.writtenAt(t, &pod, ".term"), started.grace)
+			assert.True(t, code == started.exitCode || isUnknown || mayBeKilled, "exit code %d of %s", code, pod.Name)
 		}
 	}
 	for _, r := range o.api.Requests()[firstRequest:] {

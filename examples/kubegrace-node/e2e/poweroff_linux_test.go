@@ -205,7 +205,7 @@ func TestAgentThatIsKilledAgainAndAgainDrainsInOrder(t *testing.T) {
 				case <-time.After(pause):
 					_, _ = m.TryRun(t.Context(), "systemctl", "kill", "--kill-who=main", "--signal=KILL", agentUnit) // fails while it is started again
 					if !wasSaid {
-						wasSaid = agentIsDead.MatchString(status(t, m, nil, ""))
+						wasSaid = agentIsDead.MatchString(status(t, m, asRoot, noFlags))
 					}
 				}
 			}
@@ -239,7 +239,7 @@ func TestContainerdIsRestartedInADrain(t *testing.T) {
 		containerdIsAway, wasSaid := statusRow(t, "containerd restarted"), false // wasSaid: by kubegrace-node status
 		kill := func() {
 			server.Kill(t)
-			wasSaid = wasSaid || containerdIsAway.MatchString(status(t, m, nil, ""))
+			wasSaid = wasSaid || containerdIsAway.MatchString(status(t, m, asRoot, noFlags))
 		}
 		asked, exits := powerOff(t, m, server, containers, func() {
 			<-time.After(2 * time.Second) // the sleep hooks of the first bucket take 5 s

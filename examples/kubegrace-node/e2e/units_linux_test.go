@@ -21,9 +21,9 @@ const (
 
 // bootWithKubelet boots a machine as bootAgent does. The machine also runs kubelet.service, and its agent has the flag
 // --stop-unit=kubelet.service.
-func bootWithKubelet(t *testing.T, on platform) (*machine.Machine, *containerdtest.Server, map[string]string) {
+func bootWithKubelet(t *testing.T, on platform) (m *machine.Machine, server *containerdtest.Server, containers map[string]string) {
 	t.Helper()
-	m, server, containers := bootAgent(t, on, map[string]string{flagsFile: unitFlags}, func(m *machine.Machine) { m.Enable(t, kubelet, []byte(kubeletText)) })
+	m, server, containers = bootAgent(t, on, map[string]string{flagsFile: unitFlags}, func(m *machine.Machine) { m.Enable(t, kubelet, []byte(kubeletText)) })
 	m.AwaitActive(t, kubelet)
 	return m, server, containers
 }
@@ -65,7 +65,7 @@ func TestDrainOfAMachineThatStaysUp(t *testing.T) {
 		require.False(t, isKubeletActive(t, m))
 		require.Contains(t, m.Run(t, "/usr/local/bin/kubegrace-node", "drain"), "shop/database", "a second drain only shows the report again")
 		awaitStatus(t, m, "drained")
-		require.Contains(t, status(t, m, asNobody, ""), "kubegrace-node runs, and holds no lock: this machine is drained, or nothing waits for its pods.")
+		require.Contains(t, status(t, m, asNobody, noFlags), "kubegrace-node runs, and holds no lock: this machine is drained, or nothing waits for its pods.")
 		m.Run(t, "systemctl", "restart", agentUnit)
 		require.False(t, isKubeletActive(t, m))
 		require.Contains(t, m.Run(t, "/usr/local/bin/kubegrace-node", "undrain"), "withdrawn")
