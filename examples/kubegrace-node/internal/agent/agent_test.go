@@ -129,6 +129,18 @@ func (b *testbed) advance(d time.Duration) {
 	synctest.Wait()
 }
 
+// advanceUntil lets a synctest bubble's time pass, at most a minute, until the last STATUS= message is this.
+func (b *testbed) advanceUntil(status string) {
+	b.t.Helper()
+	for range 600 {
+		if b.status() == status {
+			return
+		}
+		b.advance(time.Second / 10)
+	}
+	require.Fail(b.t, "another status", b.status())
+}
+
 // awaitState waits, outside a bubble, for a message to the service manager that begins with prefix.
 func (b *testbed) awaitState(prefix string) {
 	b.t.Helper()
@@ -467,11 +479,12 @@ func TestOnlyACompleteDrainIsAcknowledged(t *testing.T) {
 				b.opts.Source, b.opts.Notice = slowHost{b.host}, &provider
 				b.run()
 				if test.isInterrupted {
+					b.advanceUntil("STATUS=Stopping pods")
 					b.signals <- syscall.SIGTERM
 					b.signals <- syscall.SIGTERM
 					require.ErrorContains(t, <-b.result, "the waiting for ns/web")
 				} else {
-					b.advance(5 * time.Second)
+					b.advanceUntil("STATUS=The pods have been stopped")
 					b.signals <- syscall.SIGTERM
 					require.NoError(t, <-b.result)
 				}
