@@ -226,6 +226,13 @@ func machineStates() []machineState {
 			m.stockKubelet(nothingMore)
 			m.login1.SetPreparing(true)
 		}},
+		// systemd-logind is masked, so there is no lock to take.
+		{"masked", 3, func(m *fakeMachine) {
+			m.login1.Close()
+			require.NoError(m.t, os.MkdirAll(filepath.Join(m.root, "etc/systemd/system"), 0o700))
+			require.NoError(m.t, os.Symlink("/dev/null", filepath.Join(m.root, "etc/systemd/system/systemd-logind.service")))
+			m.kubelet(grace30)
+		}},
 		// kubegrace-node holds a lock, but does not answer on a socket: what becomes of the pods is not known.
 		{"agent-of-kubegrace", 4, func(m *fakeMachine) {
 			m.login1.SetLimit(30 * time.Second)

@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"maps"
 	"net/http"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -52,6 +53,8 @@ type Unseen struct {
 type State struct {
 	// Logind is nil if systemd-logind could not be asked.
 	Logind *login1.State `json:"logind,omitempty"`
+	// Mask is the file that masks systemd-logind.service; "": none does.
+	Mask string `json:"mask,omitempty"`
 	// LimitFiles are the files that set logind's limit, in the order in which it reads them: the last
 	// one overrides the others.
 	LimitFiles []LimitFile `json:"limitFiles,omitempty"`
@@ -80,6 +83,7 @@ func Look(ctx context.Context, o Options) *State {
 	defer cancel()
 	o.Root = cmp.Or(o.Root, "/")
 	s := &State{options: o}
+	s.lookAtMask()
 	s.lookAtLogind(ctx)
 	s.lookAtLimitFiles()
 	s.lookAtAgent(ctx)
@@ -117,22 +121,37 @@ func (s *State) miss(what string, err error, wayOut string) {
 	s.NotSeen = append(s.NotSeen, Unseen{What: what, Why: why, WayOut: wayOut})
 }
 
-// lookAtLogind asks logind for its limit and locks, on the system bus of the machine, whose socket is below Root.
+// lookAtMask looks for a file that masks logind's unit: a link to /dev/null, or an empty file.
+func (s *State) lookAtMask() {
+	for _, folder := range []string{"/etc/systemd/system", "/run/systemd/system"} {
+		unit := folder + "/systemd-logind.service"
+		info, err := os.Stat(s.path(unit))
+		if err == nil && (!info.Mode().IsRegular() || info.Size() == 0) {
+			s.Mask = unit
+			return
+		}
+	}
+}
+
+// lookAtLogind asks logind for its limit and locks, on the system bus of the machine, whose socket is below Root. If
+// logind is masked and therefore does not answer, nothing is added to NotSeen.
 func (s *State) lookAtLogind(ctx context.Context) {
 	address := ""
 	if s.options.Root != "/" {
 		address = "unix:path=" + s.path("run/dbus/system_bus_socket")
 	}
 	logind, err := login1.Look(ctx, address)
-	if err == nil {
+	switch {
+	case err == nil:
 		s.Logind = &logind
-		return
+	case s.Mask != "": // logind cannot run, as the verdict says
+	default:
+		wayOut := "in a container: mount the host's /run/dbus, and give --root"
+		if errors.Is(err, login1.ErrNotRunning) {
+			wayOut = "systemctl status systemd-logind"
+		}
+		s.miss("who holds which locks, and logind's limit", err, wayOut)
 	}
-	wayOut := "in a container: mount the host's /run/dbus, and give --root"
-	if errors.Is(err, login1.ErrNotRunning) {
-		wayOut = "systemctl status systemd-logind"
-	}
-	s.miss("who holds which locks, and logind's limit", err, wayOut)
 }
 
 // lookAtConfig reads the kubelet's configuration from a file that the user gave. Without one, it reads the files

@@ -69,6 +69,9 @@ const reload = "systemctl kill --signal=HUP systemd-logind"
 func (s *State) Judge(isConfigOfAgent bool) Verdict {
 	var v Verdict
 	switch kubelet, agent := s.lock(login1.Lock.IsKubelets), s.lock(login1.Lock.IsKubegraces); {
+	case s.Logind == nil && s.Mask != "":
+		v.set(Unheld, "nothing waits for the pods: systemd-logind is masked by %s, so no agent can hold an inhibitor lock or hear of the shutdown.", s.Mask)
+		v.do("Unmask it, and restart the kubelet.", "systemctl unmask systemd-logind && systemctl start systemd-logind && systemctl restart kubelet")
 	case s.Logind == nil:
 		v.set(Unknown, "cannot be told: systemd-logind could not be asked.")
 	case s.Logind.Limit() == 0 && (kubelet != nil || agent != nil):
