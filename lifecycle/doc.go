@@ -58,15 +58,15 @@
 // # How a pod is terminated
 //
 // The agent's [Runtime] lists the running containers. A termination stops every listed container, and ends
-// when a later list is empty. A caller that knows what is running, such as a kubelet fork, sets
-// [Request].Containers. A successful StopContainer then proves that the container has ended.
+// when a later list is empty. A kubelet fork, which knows what is running, sets [Request].Containers. A
+// successful StopContainer then proves that the container has ended.
 //
 // Each container has its own goroutine:
 //
 //  1. Record the Killing event.
 //  2. Run the preStop hook. All hooks run in parallel, unless [TerminatorOptions].HooksAtTurn is set.
 //  3. A sidecar waits for main containers and for later sidecars, at most until the deadline.
-//  4. Call StopContainer with the remaining grace period: at least 2 s until the deadline, then less, down to 0.
+//  4. Call StopContainer with the remaining grace period: at least 2 s until the deadline, then less.
 //  5. List again. While the container is listed, repeat step 4 until GiveUpAfter past the deadline.
 //
 // A [PodStopper] is for pods that stop as a unit, such as virtual machines.

@@ -89,8 +89,8 @@
 //	StartContainer, Create          listed; what is not running is      make Create idempotent by UID
 //	                                  started again, by restart policy
 //	StopContainer, Stop             called again, at last with 0 s      nothing
-//	StopContainer, for minutes      the pod stays Running, DeletePod    nothing: it is called again
-//	                                  returns an error                    after a pause of 10 s
+//	StopContainer, for minutes      the pod stays Running, DeletePod    nothing: it is repeated
+//	                                  returns an error                    after 10 s
 //	your code panics                logged; the call fails              nothing
 //	the agent restarts              containers keep running             Adopt before the node runs;
 //	                                                                      a PodRuntime needs nothing
@@ -99,7 +99,7 @@
 //
 // # Concurrency
 //
-// All methods may be called concurrently. CreatePod, UpdatePod and DeletePod return at once. Close waits
+// Methods may run concurrently. CreatePod, UpdatePod and DeletePod return at once. Close waits
 // for all goroutines and leaves the pods running. Your code is never called with a mutex held.
 //
 // # Stability
