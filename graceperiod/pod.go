@@ -35,7 +35,8 @@ func ExplainPod(pod *v1.Pod, current int64, override *int64) Explanation {
 
 // forPod computes the result of ForPod. isDecided says that current, the deletion or the override
 // has set grace; if none has, the spec does. The rules must stay in this order: each one may
-// replace the result of the rules before it. t.applies and t.appliesField record a rule for ExplainPod
+// replace the result of the rules before it. The deletion and the override replace grace only if they
+// are set and shorter, or if grace is 0 (replaces). t.applies and t.appliesField record a rule for ExplainPod
 // and return their last argument, whether the rule applies. A nil t records nothing.
 func forPod(t *trace, pod *v1.Pod, current int64, override *int64) int64 {
 	grace := current

@@ -200,16 +200,18 @@ func checkBeforeDelete(t *testing.T, pod *v1.Pod, options *metav1.DeleteOptions,
 	require.Equal(t, *pod.DeletionGracePeriodSeconds > 0, pending)
 }
 
-// For all combinations of edge values, the first delete of a pod is graceful, and a repeated one, before or after the
-// end of the first one's grace period, can only shorten.
+// For all combinations of edge values: BeforeDelete reports the first delete of a pod as graceful, and a repeated one,
+// before or after the pod's deletionTimestamp, can only shorten the grace period.
 func TestBeforeDeleteAtEdgeValues(t *testing.T) {
-	for _, stored := range optionalEdges() {
+	for _, grace := range optionalEdges() {
 		for _, requested := range optionalEdges() {
-			for _, afterTestTime := range []time.Duration{shortest, -time.Second, 0, 1, 10 * time.Second, longest} {
-				checkBeforeDelete(t, podEndingIn(afterTestTime, stored), deleteOptions(requested), testTime())
+			// A repeated delete: the pod has a deletionTimestamp, and grace is its deletionGracePeriodSeconds.
+			for _, endsIn := range []time.Duration{shortest, -time.Second, 0, 1, 10 * time.Second, longest} {
+				checkBeforeDelete(t, podEndingIn(endsIn, grace), deleteOptions(requested), testTime())
 			}
-			checkBeforeDelete(t, scheduledPod(stored), deleteOptions(requested), testTime())
-			checkBeforeDelete(t, scheduledPod(stored), nil, testTime())
+			// A first delete: grace is the terminationGracePeriodSeconds of the pod's spec.
+			checkBeforeDelete(t, scheduledPod(grace), deleteOptions(requested), testTime())
+			checkBeforeDelete(t, scheduledPod(grace), nil, testTime())
 		}
 	}
 }

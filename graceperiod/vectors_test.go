@@ -19,7 +19,7 @@ type vectors struct {
 	Container struct {
 		Cases []struct {
 			Name                string
-			TGPS, Live, Startup *int64
+			TGPS, Live, Startup *int64 // the grace periods of the pod's spec and of the container's probes
 			Reason              graceperiod.KillReason
 			Want                int64
 		}
@@ -36,7 +36,7 @@ type vectors struct {
 			Name      string
 			Node      string
 			Phase     v1.PodPhase
-			TGPS, Opt *int64
+			TGPS, Opt *int64 // the grace periods of the pod's spec and of the delete options
 			Want      int64
 		}
 	} `json:"check_graceful_delete"`
