@@ -137,7 +137,7 @@ func TestNodeRulesRefuse(t *testing.T) {
 		},
 		"a grace period fills the window": {
 			"too short": func(h changedNode) { h.fact(NodeKill, 6, "high").Seconds = 14 },
-			"more than the bucket has, without roll-over": func(h changedNode) {
+			"more than the bucket has, with NoRollOver": func(h changedNode) {
 				h.NoRollOver = true
 				h.fact(NodeKill, 6, "high").Seconds = 12
 			},
@@ -145,7 +145,7 @@ func TestNodeRulesRefuse(t *testing.T) {
 		"buckets do not overlap": {
 			"a turn ends while its pod runs":  func(h changedNode) { h.fact(NodeState, 2, "").Done = 1 },
 			"a pod is killed before its turn": func(h changedNode) { h.fact(NodeKill, 6, "high").Done = 0 },
-			"a turn ends early without roll-over": func(h changedNode) {
+			"a turn ends early with NoRollOver": func(h changedNode) {
 				h.NoRollOver = true
 				h.fact(NodeWindows, 1, "").Windows[1].OwnTime = 2 * time.Second // it is over at 7 s
 				h.fact(NodeState, 6, "").Done = 2

@@ -11,16 +11,17 @@ import (
 type nodeTimetable struct {
 	NodeFact
 
-	isStored bool // the step that made it has ended, so that it is in the log
+	isStored bool // the step that made it has ended; an agent that dies before that has not stored it
 }
 
-// windowsOnlyMoveEarlier: the end of a drain, and of each of its buckets, only moves earlier, even if another agent
-// continues the drain. Each timetable is compared with the previous one of the same shutdown, if that was made with a list
-// of the pods (Planned). The end of a bucket that has passed is not compared. An agent does not know the previous timetable
+// windowsOnlyMoveEarlier: a new timetable of a shutdown moves no end of the previous one later, neither that of the drain
+// nor that of a bucket, even if another agent made the previous one. A timetable is compared with its successor only if it
+// was made with a list of the pods (Planned). The end of a bucket that has passed is not compared. Nothing is compared
 //
-//   - if it has no log, or a power cut or a boot came between the two,
-//   - if the previous timetable was never stored, because it is one of TerminateAll or of an agent without a log, or
-//   - if the agent that made it died in the same step.
+//   - after NodeRetaken, because another drain of the same shutdown begins, which may end later,
+//   - after a boot (NodeBooted) or a power cut that took something of the log (NodePodLost), or
+//   - when another agent begins that cannot know the previous timetable: it has not read the log, or the timetable is not
+//     in the log.
 func (h *nodeHistory) windowsOnlyMoveEarlier(f NodeFact) {
 	previous := &h.timetable
 	switch f.What {
@@ -29,8 +30,9 @@ func (h *nodeHistory) windowsOnlyMoveEarlier(f NodeFact) {
 	case NodeState:
 		previous.isStored = true
 	case NodeAgentBegan:
-		knowsPrevious := !f.Failed && !previous.Own && !previous.Failed && previous.isStored
-		if !knowsPrevious {
+		hasReadLog := !f.Failed
+		isInLog := previous.isStored && !previous.Own && !previous.Failed // TerminateAll, and an agent without a log, store none
+		if !hasReadLog || !isInLog {
 			*previous = nodeTimetable{}
 		}
 	case NodeWindows:

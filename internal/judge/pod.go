@@ -161,8 +161,8 @@ func (p *podHistory) addKnown(containers []lifecycle.Container) {
 	}
 }
 
-// addStops adds the stops of the pod: StopPod calls name it, and StopContainer calls one of its container IDs, which must
-// all be known.
+// addStops adds the stops of the pod: the StopPod calls that name it, and the StopContainer calls with one of its container
+// IDs. p.ids must be complete before that.
 func (p *podHistory) addStops() {
 	for _, s := range p.Record.stops {
 		if s.Pod == p.key || p.ids[s.ID] {

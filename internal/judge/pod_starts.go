@@ -8,19 +8,21 @@ import (
 )
 
 // noStartAfterTermination: no container is started by a Start call that comes after a Terminate call has returned,
-// because nothing would stop it. Sidecars are an exception: they may restart until the deadline of a termination in
-// progress (KEP-4438). After Forget every container of the pod may start again.
+// because nothing would stop it. A termination that a start began which returned late (IsForLateStart) refuses no start,
+// because no Terminate call has begun it. Sidecars are an exception: they may restart until the deadline of a termination
+// in progress (KEP-4438). After Forget every container of the pod may start again.
 func (p *podHistory) noStartAfterTermination() {
 	for _, s := range p.starts {
 		if wasStarted := !s.Begun.IsZero(); !wasStarted {
 			continue
 		}
-		isInProgress := func(t *Termination) bool {
-			hasTime := !s.Begun.At.After(t.deadlineBefore(s.Begun.At.Add(1))) // Add(1): requests at that very time count, too
-			return t.startedAt().Before(s.Begun) && !t.Done.Before(s.Called) && hasTime
+		isInProgress := func(other *Termination) bool { // at the time of the start
+			hasTime := !s.Begun.At.After(other.deadlineBefore(s.Begun.At.Add(1))) // Add(1): requests at that very time count, too
+			return other.startedAt().Before(s.Begun) && !other.Done.Before(s.Called) && hasTime
 		}
 		for _, t := range p.terminations {
-			mustRefuse := !t.IsForLateStart && t.Requests[0].Returned.Before(s.Called) && !p.isForgotten(t, s.Begun)
+			isByTerminate := !t.IsForLateStart // otherwise Requests may be empty
+			mustRefuse := isByTerminate && t.Requests[0].Returned.Before(s.Called) && !p.isForgotten(t, s.Begun)
 			mayRestart := specOf(t.Pod, s.Name).kind == sidecar && slices.ContainsFunc(p.terminations, isInProgress)
 			if mustRefuse && !mayRestart {
 				p.violation(s.Begun.At, "%s is started, the pod was terminated at %v", s.Name, p.sinceStart(t.startedAt().At))
