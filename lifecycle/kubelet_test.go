@@ -58,15 +58,17 @@ const (
 	killPause               = 10 * time.Second // of the pod worker, from a failed kill to the next
 )
 
-// TestKillIsTheKubelets runs random kills, one per seed, and compares what happens with the model of
-// the kubelet's kill. Each difference must be of a class that internal/fork/README.md lists, and each class must occur.
+// TestKillIsTheKubelets runs random kills, one per seed, and compares what happens with the model of the kubelet's kill.
+// Half of the kills are as in a kubelet fork (killInput.InFork): the request names the containers, and the kubelet, not the
+// terminator, retries a failed kill. Each difference must be of a class that internal/fork/README.md lists, and each class
+// must occur.
 //
 //	KUBEGRACE_SIM_SEEDS=1000000 go test -run TestKillIsTheKubelets -timeout 0 ./lifecycle
 //	KUBEGRACE_SIM_SEED=4711 go test -run TestKillIsTheKubelets -v ./lifecycle # one seed, with its timelines
 func TestKillIsTheKubelets(t *testing.T) {
 	const enough = 5_000 // seeds, so that each class occurs
 	var mu sync.Mutex
-	occurs := map[bool]map[difference]int{false: {}, true: {}} // how often each class occurs; true: in a fork
+	occurs := map[bool]map[difference]int{false: {}, true: {}} // how often each class occurs, by InFork
 	played := seeds.Play(t, enough, func(t *testing.T, seed uint64) (func() string, error) {
 		compared := compareKills(t, seed)
 		mu.Lock()

@@ -117,7 +117,7 @@ func (s *containerStop) replacedBy() (laterRun *Container) {
 // after a request with OneAttempt, because the kubelet records one in each attempt. The caller holds the mutex.
 func (s *containerStop) begin(ctx context.Context, apiPod *v1.Pod, newDeadline deadline, options stopOptions) {
 	// First read what the previous attempt has left, if there was one.
-	isFirst := s.ctx == nil                                // neither an earlier attempt nor addEndedStop has set ctx
+	isFirst := s.ctx == nil                                // neither an earlier attempt nor addUnbegunStop has set ctx
 	hasDeadline := !s.deadline.end.IsZero()                // false: it is the first attempt, or giveUp lets a new grace period start
 	recordsKilling := !hasDeadline || s.options.oneAttempt // s.options are still those of the previous request
 	if hasDeadline && s.deadline.end.Before(newDeadline.end) {

@@ -18,8 +18,8 @@ import (
 // StopContainer ends the container and returns an error nevertheless. The next list lacks the container, so StopContainer is
 // not called again, and the outcome is Graceful; the result keeps the error.
 //
-// The runtime polls every 10 s. The termination waits for the list at 10 s before it stops anything. The container exits
-// at 13 s, and the list at 20 s shows it.
+// The runtime polls every 10 s, and a list waits for the next poll. The container is stopped after the list at 10 s and
+// exits at 13 s, so that the list at 20 s is the first without it.
 func TestFailedStopOfAnEndedContainerIsReported(t *testing.T) {
 	inBubble(t, graceSeconds(30), func(b *testBed) {
 		b.addMain("app", nil, lifecycletest.Script{ExitAfterTerm: 3 * time.Second})
@@ -31,7 +31,7 @@ func TestFailedStopOfAnEndedContainerIsReported(t *testing.T) {
 		require.Len(b, b.rt.Stops(), 1)
 	}, func(o *lifecycle.TerminatorOptions) {
 		runtime := o.Runtime
-		o.StopTimeoutSlack = 15 * time.Second // the timeout of a list, which waits up to 10 s for the next poll
+		o.StopTimeoutSlack = 15 * time.Second // it also limits a Running call, which waits up to 10 s for the next poll
 		o.Runtime = runtimeWithStop{runtime, func(ctx context.Context, id string, seconds int64) error {
 			return cmp.Or(runtime.StopContainer(ctx, id, seconds), lifecycletest.ErrScripted)
 		}}

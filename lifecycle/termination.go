@@ -243,7 +243,7 @@ func (t *Termination) giveUp(c Container, s *containerStop) *containerStop {
 		return s // an earlier list had the container too
 	}
 	if s == nil {
-		s = t.addEndedStop(c)
+		s = t.addUnbegunStop(c)
 	}
 	s.result.Phase, s.result.Outcome = PhaseEnded, OutcomeRuntimeStuck
 	s.result.Err = errors.Join(s.result.Err, &stopError{name: c.Name, id: c.ID, err: errListedTooLate})
@@ -252,8 +252,9 @@ func (t *Termination) giveUp(c Container, s *containerStop) *containerStop {
 	return s
 }
 
-// addEndedStop adds a stop that has ended, for a run that the termination gives up without an attempt to stop it.
-func (t *Termination) addEndedStop(c Container) *containerStop {
+// addUnbegunStop adds the stop of a run that giveUp reports as stuck without an attempt to stop it. The stop never begins:
+// giveUp sets its phase and outcome.
+func (t *Termination) addUnbegunStop(c Container) *containerStop {
 	s := newStop(t.pod, c)
 	s.ctx, s.apiPod = t.ctx, t.apiPod
 	s.spec, s.role = findContainer(t.apiPod, c.Name)

@@ -58,7 +58,7 @@ func ExampleEvents() {
 func ExampleRuntime_Away() {
 	rt := lifecycletest.NewRuntime()
 	rt.Start(pod, "app", "app", lifecycletest.Script{})
-	rt.Away(0, time.Hour)
+	rt.Away(0, time.Hour) // from now on
 	fmt.Println(rt.StopContainer(context.Background(), "app", 30))
 	fmt.Println(rt.ExitCode("app"))
 	// Output:

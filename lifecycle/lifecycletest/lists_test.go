@@ -72,7 +72,7 @@ func TestRunningFollowsLists(t *testing.T) {
 				rt.Start(pod, "app", "app", lifecycletest.Script{ExitAfter: second})
 				rt.SetLists(test.lists)
 				if test.away {
-					rt.Away(0, second)
+					rt.Away(0, second) // from now on
 				}
 				if test.release > 0 {
 					time.AfterFunc(test.release, rt.Release)

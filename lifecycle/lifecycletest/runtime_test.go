@@ -80,7 +80,7 @@ func TestStopOfAnExitedOrUnknownContainer(t *testing.T) {
 func TestReleaseEndsHangsThatIgnoreTheirContext(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		rt := lifecycletest.NewRuntime()
-		rt.Start(pod, "app", "app", lifecycletest.Script{HangStops: -1, HangIgnoresContext: true})
+		rt.Start(pod, "app", "app", lifecycletest.Script{HangStops: -1, HangIgnoresContext: true}) // each stop hangs
 		ctx, cancel := context.WithTimeout(t.Context(), second)
 		defer cancel()
 		time.AfterFunc(time.Minute, rt.Release)
