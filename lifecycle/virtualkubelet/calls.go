@@ -56,8 +56,9 @@ func (c *caller) callGuarded(ctx context.Context, what string, limit time.Durati
 	return err
 }
 
-// callWithin calls f as callGuarded does, with a context that ends at the limit. If f fails after the limit, the error
-// says that f has not returned in time, unless it is an ErrInvalidInput, which does not come from the timeout.
+// callWithin calls f with a context that ends at the limit. Like callGuarded, it turns a panic into the error, logs the
+// result, and logs a call that has not returned 5 s after the limit. If f fails after the limit, the error says that f has
+// not returned in time, unless it is an ErrInvalidInput, which does not come from the timeout.
 func (c *caller) callWithin(ctx context.Context, what string, limit time.Duration, f func(context.Context) error) error {
 	return c.callGuarded(ctx, what, limit, func() error {
 		bounded, cancel := context.WithTimeout(ctx, limit)

@@ -12,14 +12,15 @@ import (
 // containers holds a pod's containers in the order of its spec, init containers first. The managedPod's
 // mutex guards it.
 type containers struct {
-	all        []*container
-	ready      bool // the condition Ready of the last status that was written
-	readySince metav1.Time
+	all            []*container
+	ready          bool        // the condition Ready of the last status that was written
+	readyChangedAt metav1.Time // when ready last changed; at first the creation
 }
 
-// newContainers returns the containers of a spec. It keeps pointers into the spec, which must not change.
+// newContainers returns the containers of a spec. It keeps pointers into the spec: nobody may change the
+// spec from then on.
 func newContainers(spec *v1.PodSpec) containers {
-	cs := containers{readySince: metav1.Now()}
+	cs := containers{readyChangedAt: metav1.Now()}
 	for i := range spec.InitContainers {
 		cs.all = append(cs.all, &container{spec: &spec.InitContainers[i], isInit: true, exited: make(chan struct{})})
 	}

@@ -29,7 +29,7 @@ func TestAStartThatIgnoresItsContextIsAwaitedAndStopped(t *testing.T) {
 				b.create(pod)
 				b.deletePod(pod, 10)
 				wait(15 * second)
-				require.NoError(b, b.DeletePod(b.Context(), pod), "the start is still in progress")
+				require.NoError(b, b.DeletePod(b.Context(), pod), "the pod is kept, because its start is in progress: a deleted pod that has ended is NotFound")
 				require.Equal(b, v1.PodPending, b.lastStatus().Phase)
 				wait(10 * second)
 				require.Len(b, b.stops(), 1)

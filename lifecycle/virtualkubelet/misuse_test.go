@@ -473,6 +473,8 @@ func TestMisuse(t *testing.T) {
 			pod := m.createPod("a")
 			require.NoError(m, m.DeletePod(m.Context(), pod))
 			wait(time.Minute)
+			// Of the grace period of 5 s, 1 s passes until the list that DeletePod requests, because lists are 1 s apart. StopPod
+			// may return 10 s after its timeout: StopTimeoutSlack is 5 s and a PollInterval of 5 s.
 			m.requireLogged("Failed to stop container: StopPod with timeout 4 has not returned after 14s")
 		},
 		"Create hangs": func(m *misuse) {
@@ -546,11 +548,11 @@ Terminator.Exits: must not be set, use Runtime`,
 func callAll(t *testing.T, p *virtualkubelet.Provider, pod *v1.Pod) map[string]error {
 	t.Helper()
 	ctx := t.Context()
-	_, kill := p.KillPod(ctx, pod, shutdown.KillRequest{})
+	_, killErr := p.KillPod(ctx, pod, shutdown.KillRequest{})
 	p.StatusChanged(pod)
 	return map[string]error{
 		"CreatePod": p.CreatePod(ctx, pod), "UpdatePod": p.UpdatePod(ctx, pod), "DeletePod": p.DeletePod(ctx, pod),
-		"KillPod": kill, "Adopt": p.Adopt(ctx, virtualkubelet.Adopted{Pod: pod}),
+		"KillPod": killErr, "Adopt": p.Adopt(ctx, virtualkubelet.Adopted{Pod: pod}),
 	}
 }
 

@@ -97,10 +97,11 @@ func (p *Provider) UpdatePod(ctx context.Context, pod *v1.Pod) error {
 // The grace period is the pod's deletionGracePeriodSeconds, in seconds from the call. As in the kubelet,
 // deletionTimestamp is not compared with the clock. There are two exceptions:
 //
-//   - The deletion of an adopted pod may predate this process, so the pod has the time until its
-//     deletionTimestamp (graceperiod.LeftOfDeletion).
-//   - If virtual-kubelet passes a pod that the API server no longer has, and whose deletion was seen before,
-//     the pod was deleted by force and has 1 s.
+//   - An adopted pod (one of a previous process) may have been deleted before this process began, so it
+//     has the time until its deletionTimestamp (graceperiod.LeftOfDeletion).
+//   - If a terminating pod vanishes from the API server, virtual-kubelet passes a copy that GetPod or GetPods
+//     returned. If an earlier call had a deletionTimestamp, somebody has since deleted the pod by force,
+//     and it has 1 s.
 //
 // When all containers have ended, virtual-kubelet gets the final status, and the provider forgets the
 // pod.

@@ -304,7 +304,7 @@ func TestAFailedListIsRepeatedAfterOneSecond(t *testing.T) {
 		wait(9 * second)
 		b.rt.SetLists(lifecycletest.Lists{Err: errAway})
 		wait(1500 * time.Millisecond)
-		b.rt.SetLists(lifecycletest.Lists{})
+		b.rt.SetLists(lifecycletest.Lists{}) // lists succeed again
 		wait(5 * second)
 		require.Equal(b, v1.PodSucceeded, b.lastStatus().Phase)
 		require.Equal(b, 11*second, b.lastNotification().at)

@@ -95,7 +95,7 @@ func (cs *containers) writeConditions(pod *v1.Pod) {
 		return !c.isPlainInit() && !isReady
 	})
 	if ready != cs.ready {
-		cs.ready, cs.readySince = ready, metav1.Now()
+		cs.ready, cs.readyChangedAt = ready, metav1.Now()
 	}
 	value, reason := v1.ConditionFalse, "ContainersNotReady"
 	if cs.ready {
@@ -103,7 +103,7 @@ func (cs *containers) writeConditions(pod *v1.Pod) {
 	}
 	conditions := slices.Clone(pod.Status.Conditions)
 	for _, kind := range []v1.PodConditionType{v1.ContainersReady, v1.PodReady} {
-		condition := v1.PodCondition{Type: kind, Status: value, Reason: reason, LastTransitionTime: cs.readySince, ObservedGeneration: pod.Generation}
+		condition := v1.PodCondition{Type: kind, Status: value, Reason: reason, LastTransitionTime: cs.readyChangedAt, ObservedGeneration: pod.Generation}
 		i := slices.IndexFunc(conditions, func(old v1.PodCondition) bool { return old.Type == kind })
 		if i < 0 {
 			conditions = append(conditions, condition)

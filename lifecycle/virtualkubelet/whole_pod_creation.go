@@ -47,8 +47,8 @@ func (w *wholePod) isCreated() bool {
 	return w.wasStarted()
 }
 
-// failContainers ends all containers of a pod that can never run. These ends are not final (markTerminated): if the pod
-// runtime has the pod nevertheless, the states are those of its next list.
+// failContainers shows all containers of a pod that can never run as terminated. Unlike the ends that markTerminated sets,
+// these are not final: if the pod runtime has the pod nevertheless, its next list replaces them.
 func (w *wholePod) failContainers(err error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

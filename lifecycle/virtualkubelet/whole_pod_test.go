@@ -283,12 +283,12 @@ func TestAPodMissingFromTwoListsHasFailed(t *testing.T) {
 	})
 }
 
-// A pod is reported as Failed although it still runs. In the case "missing from lists", two lists of the PodRuntime lack
-// it. In the case "late Create", it is killed before its Create has taken effect. About 5 s later a list has it as running.
-// It must then be stopped, with the 25 s or so that are left of its grace period of 30 s, and Delete must not be called
-// before it has ended.
+// A pod is reported as Failed although it still runs: two lists of the PodRuntime lack it ("missing from lists"), or it is
+// killed before its Create has taken effect ("late Create"). Its termination finds nothing to stop, and ends at once. The
+// next list, about 5 s later, has the pod as running. The pod must then be stopped, with what is left of the first
+// termination's 30 s, and Delete must not be called before it has ended.
 func TestALostPodThatRunsAgainIsStopped(t *testing.T) {
-	for name, end := range map[string]func(*testbed, *fakePodRuntime, *v1.Pod){
+	for name, lose := range map[string]func(*testbed, *fakePodRuntime, *v1.Pod){
 		"missing from lists": func(_ *testbed, p *fakePodRuntime, pod *v1.Pod) {
 			p.change(func() { p.hidden[pod.UID] = true })
 			wait(6 * second) // two lists lack the pod
@@ -311,17 +311,17 @@ func TestALostPodThatRunsAgainIsStopped(t *testing.T) {
 				pod := podOf(plain("app"))
 				b.create(pod)
 				wait(6 * second)
-				end(b, p, pod)
+				lose(b, p, pod)
 				synctest.Wait()
 				require.Equal(b, v1.PodFailed, b.lastStatus().Phase)
 				require.Empty(b, b.stops())
-				wait(6 * second)
+				wait(6 * second) // a list has the pod again
 				require.Len(b, b.stops(), 1)
-				require.InDelta(b, 25, b.stops()[0].timeout, 2, "about 5 s of the 30 s have passed")
+				require.InDelta(b, 25, b.stops()[0].timeout, 2, "about 5 s of the first termination's 30 s have passed")
 				b.deletePod(pod, 30)
 				wait(3 * second)
 				require.Zero(b, p.calls(&p.deletes), "the pod still runs")
-				wait(20 * second)
+				wait(20 * second) // it exits 12 s after TERM
 				require.Empty(b, p.kept())
 				require.Len(b, b.rt.Exits(), 1)
 			})

@@ -30,8 +30,8 @@ func TestAContainerMissingFromOneListHasNotEnded(t *testing.T) {
 				wait(4900 * time.Millisecond)
 				b.rt.SetLists(lifecycletest.Lists{Lacks: []string{"uid/app"}})
 				beforeList(b, pod)
-				wait(second / 2) // one list lacks the container
-				b.rt.SetLists(lifecycletest.Lists{})
+				wait(second / 2)                     // one list lacks the container
+				b.rt.SetLists(lifecycletest.Lists{}) // lists are complete again
 				wait(20 * second)
 				require.NotNil(b, b.currentPod().Status.ContainerStatuses[0].State.Running)
 				b.deletePod(pod, 1)
@@ -55,7 +55,7 @@ func TestAStartWithALostAnswerIsNotRepeated(t *testing.T) {
 				b.rt.SetLists(lists)
 				b.create(pod)
 				wait(20 * second)
-				b.rt.SetLists(lifecycletest.Lists{})
+				b.rt.SetLists(lifecycletest.Lists{}) // lists succeed again
 				wait(2 * second)
 				require.Equal(b, v1.PodRunning, b.lastStatus().Phase)
 				wait(time.Minute)
@@ -80,7 +80,7 @@ func TestAPodWithALostStartCanBeDeleted(t *testing.T) {
 		b.deletePod(pod, 30)
 		wait(10 * second)
 		require.Equal(b, v1.PodPending, b.lastStatus().Phase)
-		b.rt.SetLists(lifecycletest.Lists{})
+		b.rt.SetLists(lifecycletest.Lists{}) // lists succeed again
 		wait(10 * second)
 		require.Len(b, b.rt.Exits(), 1)
 		require.Equal(b, v1.PodFailed, b.lastStatus().Phase)
@@ -94,7 +94,7 @@ func TestAdoptFailsIfTheRuntimeCannotList(t *testing.T) {
 		pod := podOf(plain("app"))
 		b.rt.SetLists(lifecycletest.Lists{Err: errors.New("500")})
 		require.EqualError(b, b.Adopt(b.Context(), virtualkubelet.Adopted{Pod: pod}), "failed to adopt pod ns/pod: 500")
-		b.rt.SetLists(lifecycletest.Lists{})
+		b.rt.SetLists(lifecycletest.Lists{}) // lists succeed again
 		b.rt.Start(pod, "app", "containerd://1", lifecycletest.Script{})
 		require.ErrorContains(b, b.Adopt(b.Context(), virtualkubelet.Adopted{Pod: pod}), `"containerd://"`)
 		require.Empty(b, b.podsForShutdown())
