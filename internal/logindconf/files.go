@@ -52,8 +52,8 @@ func Last(files []File) *File {
 
 // fileNames lists the files that logind reads, in its order. These are one main file, and the drop-ins sorted by name
 // across all directories. Of drop-ins with the same name only the one in the first directory is read
-// (systemd.unit(5)). It leaves out the drop-ins whose absolute paths are in ignored. unread has the directories that
-// cannot be read.
+// (systemd.unit(5)). It leaves out the drop-ins whose absolute paths are in ignored, so that one of the same name in a
+// later directory is read. unread has the directories that cannot be read.
 func fileNames(host fs.FS, ignored []string) (files []string, unread []File) {
 	var mains []string
 	dropIns := map[string]string{} // file name: path

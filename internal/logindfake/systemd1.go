@@ -27,7 +27,7 @@ type Systemd1 struct {
 	mu           sync.Mutex
 	hangUp       func()   // called for a SIGHUP to logind; nil: KillUnit fails
 	startRefusal *Refusal // the error of StartUnit; nil: it succeeds
-	killed       []string // the targets of KillUnit
+	reloads      []string // the targets of KillUnit, which reloads logind
 }
 
 // StartSystemd1 starts a fake systemd on the bus at address. It owns systemd's bus name until the test ends.
@@ -65,11 +65,11 @@ func (s *Systemd1) RefuseStart(refusal *Refusal) {
 	s.startRefusal = refusal
 }
 
-// Killed returns the targets ("main" or "all") of the calls of KillUnit.
-func (s *Systemd1) Killed() []string {
+// Reloads returns the target ("main" or "all") of each call of KillUnit, which reloads logind by SIGHUP.
+func (s *Systemd1) Reloads() []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return append([]string(nil), s.killed...)
+	return append([]string(nil), s.reloads...)
 }
 
 // answer answers a call of logind.
@@ -113,7 +113,7 @@ func (s *Systemd1) killUnit(o *object, call *dbus.Message) {
 	target, _ := call.Body[1].(string)
 	number, _ := call.Body[2].(int32)
 	s.mu.Lock()
-	s.killed = append(s.killed, target)
+	s.reloads = append(s.reloads, target)
 	hangUp := s.hangUp
 	s.mu.Unlock()
 	if hangUp == nil || syscall.Signal(number) != syscall.SIGHUP {

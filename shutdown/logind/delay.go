@@ -57,7 +57,7 @@ func (r *delayRequest) apply(ctx context.Context) (time.Duration, error) {
 	}
 }
 
-// raise writes the drop-in, reloads logind and waits for the new limit. before is the limit before the change. If before is
+// raise writes the drop-in, reloads logind and waits for the new limit. before is logind's limit before that. If before is
 // too low, raise waits for a limit of at least the request. Otherwise the drop-in lowers the limit, and raise
 // waits for exactly the value that the files set.
 func (r *delayRequest) raise(ctx context.Context, before time.Duration) (time.Duration, error) {
@@ -87,9 +87,11 @@ func (r *delayRequest) raise(ctx context.Context, before time.Duration) (time.Du
 }
 
 // withdraw removes the drop-in, because the other files seem to set a sufficient limit, reloads logind, and waits until
-// logind has the limit of those files. If logind's limit is then below the request, this package has misread the files:
-// withdraw writes the drop-in again, and setNotApplied keeps apply from removing it while the files stay the same. before
-// is the limit before the change.
+// logind has the limit of those files. before is logind's limit before the removal.
+//
+// If logind's limit is then below the request, this package has misread the files, and withdraw writes the drop-in again.
+// setNotApplied records this, so that apply does not withdraw the drop-in again while the files and the request stay the
+// same.
 func (r *delayRequest) withdraw(ctx context.Context, before time.Duration) (time.Duration, error) {
 	defer r.files.markChanging(before)()
 	if err := r.files.dropIn.remove(); err != nil {

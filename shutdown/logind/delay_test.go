@@ -30,14 +30,15 @@ const (
 // 5 s if the file has none.
 func (h *host) applyDropInOnReload(t *testing.T, file string) *logindfake.Systemd1 {
 	t.Helper()
-	return logindfake.StartSystemd1(t, h.bus.Address, func() {
+	onReload := func() {
 		limit := 5
 		content, err := os.ReadFile(filepath.Join(h.root, file))
 		if found := regexp.MustCompile(`InhibitDelayMaxSec=(\d+)`).FindSubmatch(content); err == nil && found != nil {
 			limit, _ = strconv.Atoi(string(found[1]))
 		}
 		h.login1.SetLimit(time.Duration(limit) * time.Second)
-	})
+	}
+	return logindfake.StartSystemd1(t, h.bus.Address, onReload)
 }
 
 // writeFile writes a file of the host, whose path is relative to its root.
@@ -82,7 +83,7 @@ func TestALowLimitIsRaised(t *testing.T) {
 			granted, err := h.connect(t).RequestDelay(t.Context(), requested)
 			require.NoError(t, err)
 			require.Equal(t, time.Duration(seconds)*time.Second, granted)
-			require.Equal(t, []string{"all"}, systemd1.Killed(), "one SIGHUP, to all processes of logind's unit")
+			require.Equal(t, []string{"all"}, systemd1.Reloads(), "one SIGHUP, to all processes of logind's unit")
 
 			path := filepath.Join(h.root, etc, "zz-kubegrace.conf")
 			content, err := os.ReadFile(path)
@@ -108,10 +109,9 @@ func requireMode(t *testing.T, path string, mode os.FileMode) {
 // logind reads its files 100 ms after the SIGHUP. RequestDelay waits, and returns the new limit.
 func TestRequestDelayWaitsForTheReload(t *testing.T) {
 	h := newHost(t)
-	h.times.Reload = testTimeout
-	logindfake.StartSystemd1(t, h.bus.Address, func() {
-		time.AfterFunc(100*time.Millisecond, func() { h.login1.SetLimit(time.Minute) })
-	})
+	h.times.Reload = testTimeout // how long RequestDelay waits at most
+	onReload := func() { time.AfterFunc(100*time.Millisecond, func() { h.login1.SetLimit(time.Minute) }) }
+	logindfake.StartSystemd1(t, h.bus.Address, onReload)
 	requireGranted(t, h.connect(t), time.Minute)
 }
 
@@ -124,7 +124,7 @@ func TestAnotherFileCapsTheLimit(t *testing.T) {
 	const winner = "usr/lib/systemd/logind.conf.d/zz-unattended-upgrades.conf"
 	h.writeFile(t, winner, "[Login]\nInhibitDelayMaxSec=30\n")
 	h.writeFile(t, etc+"/unattended-upgrades-logind-maxdelay.conf", "[Login]\nInhibitDelayMaxSec=20\n")
-	systemd1 := logindfake.StartSystemd1(t, h.bus.Address, func() {})
+	systemd1 := logindfake.StartSystemd1(t, h.bus.Address, func() {}) // a reload without an effect: the other file counts
 	session := h.connect(t)
 	for range 2 {
 		granted, err := session.RequestDelay(t.Context(), time.Minute)
@@ -133,7 +133,7 @@ func TestAnotherFileCapsTheLimit(t *testing.T) {
 		require.ErrorAs(t, err, &capped)
 		require.Equal(t, source.DelayCappedError{Requested: time.Minute, Granted: 30 * time.Second, Setting: "InhibitDelayMaxSec", SetBy: "/" + winner}, *capped)
 		require.NotContains(t, err.Error(), "file system", "a visible file sets the limit: logind reads the same files")
-		require.Len(t, systemd1.Killed(), 1, "logind is not reloaded again")
+		require.Len(t, systemd1.Reloads(), 1, "logind is not reloaded again")
 	}
 	require.FileExists(t, filepath.Join(h.root, etc, "zz-kubegrace.conf"), "the drop-in counts when the winning file is removed")
 }
@@ -141,8 +141,11 @@ func TestAnotherFileCapsTheLimit(t *testing.T) {
 // logind cannot be reloaded. The old limit of 5 s is granted, and the error names both the cap and the failed SIGHUP.
 func TestAFailedReloadIsAnError(t *testing.T) {
 	for name, start := range map[string]func(*testing.T, *host){
-		"no systemd":      func(*testing.T, *host) {},
-		"systemd refuses": func(t *testing.T, h *host) { logindfake.StartSystemd1(t, h.bus.Address, nil) },
+		"no systemd": func(*testing.T, *host) {},
+		"systemd refuses": func(t *testing.T, h *host) {
+			var refusesSIGHUP func()
+			logindfake.StartSystemd1(t, h.bus.Address, refusesSIGHUP)
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			h := newHost(t)
@@ -216,7 +219,7 @@ func TestTheDropInFollowsTheRequest(t *testing.T) {
 		{90 * time.Second, 3},
 	} {
 		requireGranted(t, session, step.requested)
-		require.Len(t, systemd1.Killed(), step.reloads)
+		require.Len(t, systemd1.Reloads(), step.reloads)
 		require.FileExists(t, path)
 	}
 	requireGranted(t, session, 5*time.Second)

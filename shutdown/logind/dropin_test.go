@@ -31,7 +31,7 @@ func TestADropInThatLogindDoesNotSeeIsAnError(t *testing.T) {
 		require.ErrorContains(t, err, "is "+h.root+" the host's own file system?")
 		require.NoError(t, session.Close())
 	}
-	require.Len(t, systemd1.Killed(), 1)
+	require.Len(t, systemd1.Reloads(), 1)
 }
 
 // logind does not see the drop-in, so that no reload has an effect. It is reloaded again only when the files have changed,
@@ -46,14 +46,14 @@ func TestAnUnseenDropInIsTriedAgainAfterAChange(t *testing.T) {
 		require.ErrorAs(t, err, new(*source.DelayCappedError))
 	}
 	requireDefault(time.Minute)
-	require.Len(t, systemd1.Killed(), 1)
+	require.Len(t, systemd1.Reloads(), 1)
 	h.writeFile(t, etc+"/zzz-admin.conf", "[Login]\nInhibitDelayMaxSec=2min\n") // by the files the limit is now sufficient without the drop-in
 	for range 5 {
 		requireDefault(time.Minute)
 	}
-	require.Len(t, systemd1.Killed(), 1+2, "the drop-in is removed once, and written again")
+	require.Len(t, systemd1.Reloads(), 1+2, "the drop-in is removed once, and written again")
 	requireDefault(3 * time.Minute)
-	require.Len(t, systemd1.Killed(), 1+2+1, "another request is another attempt")
+	require.Len(t, systemd1.Reloads(), 1+2+1, "another request is another attempt")
 }
 
 // RemoveDropIn removes our drop-in and reloads logind, so that the limit is 5 s again. It does nothing if there is no
@@ -63,13 +63,13 @@ func TestRemoveDropIn(t *testing.T) {
 	systemd1 := h.applyDropInOnReload(t, etc+"/zz-kubegrace.conf")
 	src := h.source(t)
 	require.NoError(t, src.RemoveDropIn(t.Context()))
-	require.Empty(t, systemd1.Killed(), "nothing was there")
+	require.Empty(t, systemd1.Reloads(), "nothing was there")
 
 	session := connect(t, src)
 	requireGranted(t, session, time.Minute)
 	require.NoError(t, src.RemoveDropIn(t.Context()))
 	require.NoFileExists(t, filepath.Join(h.root, etc, "zz-kubegrace.conf"))
-	require.Len(t, systemd1.Killed(), 2, "reloaded for the request and for the removal")
+	require.Len(t, systemd1.Reloads(), 2, "reloaded for the request and for the removal")
 	granted, err := session.RequestDelay(t.Context(), 0)
 	require.NoError(t, err)
 	require.Equal(t, 5*time.Second, granted, "as before")

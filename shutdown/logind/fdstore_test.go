@@ -27,8 +27,9 @@ const (
 
 // TestAgentProcess is no test, but the process of an agent that other tests start and kill. It adopts the stored lock if
 // it was told to, and asks for a lock. If it gets one, it closes the adopted lock. It prints what it found: whether it has
-// adopted a lock, whether a shutdown is pending, whether Inhibit has succeeded, and the names of the passed descriptors.
-// Then it follows commands: again replaces the lock by a new one, and release closes it.
+// adopted a lock, whether a shutdown is pending, whether Inhibit has succeeded, and the names of the passed descriptors
+// (LISTEN_FDNAMES), where a lock that this package has taken over is named "taken". Then it follows commands: again replaces
+// the lock by a new one, and release closes it.
 func TestAgentProcess(t *testing.T) {
 	if os.Getenv(agentEnv) == "" {
 		return
@@ -150,12 +151,15 @@ func requireStored(t *testing.T, store *logindhost.FDStore, names ...string) {
 	}, testTimeout, time.Millisecond, "%v is stored, not %v", store.Names(), names)
 }
 
+// storeMax is the FileDescriptorStoreMax of the unit of an agent.
+const storeMax = 4
+
 // hostWithFDStore returns a scripted host for agents, and their FD store.
 func hostWithFDStore(t *testing.T) (*host, *logindhost.FDStore) {
 	t.Helper()
 	h := newHost(t)
 	t.Setenv("DBUS_SYSTEM_BUS_ADDRESS", h.bus.Address)
-	return h, logindhost.StartFDStore(t, 4)
+	return h, logindhost.StartFDStore(t, storeMax)
 }
 
 // Each lock is stored under a name of its own. When the agent replaces or releases a lock, the stored copy is
@@ -265,7 +269,8 @@ func TestOtherPassedDescriptorsAreNotTouched(t *testing.T) {
 func TestAFullFDStoreIsNoError(t *testing.T) {
 	h := newHost(t)
 	t.Setenv("DBUS_SYSTEM_BUS_ADDRESS", h.bus.Address)
-	store := logindhost.StartFDStore(t, 0)
+	const storesNothing = 0
+	store := logindhost.StartFDStore(t, storesNothing)
 	a := startAgent(t, store)
 	require.Equal(t, "adopted=false pending=false locked=true names=", a.found)
 	require.Eventually(t, func() bool { return len(store.Messages()) == 1 }, testTimeout, time.Millisecond, "the lock was sent to systemd")

@@ -48,8 +48,9 @@ func runReadyManager(t *testing.T, options shutdown.Options) *shutdown.Manager {
 func runManagerIn(ctx context.Context, t *testing.T, source source.Source, options shutdown.Options) *shutdown.Manager {
 	t.Helper()
 	options.Source = source
+	const graceSeconds = 30 // more than the seconds of any bucket here
 	options.ListPods = shutdown.ListPodsFunc(func() []*v1.Pod {
-		return []*v1.Pod{shutdowntest.Pod("web", 0, 30), shutdowntest.Pod("dns", 1000, 30)}
+		return []*v1.Pod{shutdowntest.Pod("web", 0, graceSeconds), shutdowntest.Pod("dns", 1000, graceSeconds)}
 	}, nil)
 	manager, err := shutdown.NewManager(options)
 	require.NoError(t, err)

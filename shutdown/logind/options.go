@@ -40,11 +40,11 @@ type Options struct {
 	// HostRoot is the absolute path of the directory with the host's /etc, /run and /usr, for an agent
 	// in a container. Empty: /.
 	HostRoot string
-	// DropInDirs are directories for the drop-in, as absolute paths on the host. The first writable one
-	// is used. Empty: /etc/systemd/logind.conf.d, or /run/systemd/logind.conf.d if /etc is read-only.
+	// DropInDirs are directories for the drop-in that raises logind's limit (InhibitDelayMaxSec), as
+	// absolute paths on the host. The first writable one is used. Empty: /etc/systemd/logind.conf.d, or /run/systemd/logind.conf.d if /etc is read-only.
 	DropInDirs []string
-	// DropInName is the file name of the drop-in. It must end with .conf. Empty: the constant
-	// [DropInName].
+	// DropInName is the file name of that drop-in. It must end with .conf. Empty: zz-kubegrace.conf
+	// (the constant [DropInName]).
 	DropInName string
 
 	// NoFDStore disables systemd's FD store. By default a copy of the lock is stored if NOTIFY_SOCKET

@@ -228,7 +228,7 @@ func testRealStartedInAShutdown(t *testing.T, host *logindhost.Host) {
 // The FD store keeps the lock of a killed agent, so that the host waits. The next agent adopts the lock. When that agent
 // releases the lock, the host powers off.
 func testRealAgentKilledLockKept(t *testing.T, host *logindhost.Host) {
-	store := logindhost.StartFDStore(t, 4)
+	store := logindhost.StartFDStore(t, storeMax)
 	first := startAgent(t, store)
 	requireStored(t, store, "inhibitor")
 	host.PowerOff()
