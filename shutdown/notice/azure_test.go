@@ -18,6 +18,9 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown/source"
 )
 
+// azureInterval is the time between two reads of Azure's events.
+const azureInterval = time.Second
+
 // azureEvent is an event of Azure's Scheduled Events.
 type azureEvent struct {
 	EventID           string `json:"EventId"`
@@ -32,9 +35,9 @@ type azureEvent struct {
 }
 
 // event returns a scheduled event of the machine "node-1".
-func event(id, kind string, notBefore time.Time) azureEvent {
+func event(id, eventType string, notBefore time.Time) azureEvent {
 	return azureEvent{
-		EventID: id, EventType: kind, ResourceType: "VirtualMachine", Resources: []string{"node-1"}, EventStatus: "Scheduled",
+		EventID: id, EventType: eventType, ResourceType: "VirtualMachine", Resources: []string{"node-1"}, EventStatus: "Scheduled",
 		NotBefore: notBefore.UTC().Format(http.TimeFormat), EventSource: "Platform", DurationInSeconds: -1,
 	}
 }
@@ -119,27 +122,27 @@ func (z *azure) acknowledged() []string {
 }
 
 // An event of each type is announced with the kind of its shutdown, and withdrawn when Azure's document has no event any
-// more. The start of the event in between changes nothing, although a started event has no time.
+// more. The start of the event in between changes nothing, although Azure then gives no time for it.
 func TestEachAzureEventIsAnnounced(t *testing.T) {
-	for name, kind := range map[string]source.Kind{
+	for eventType, kind := range map[string]source.Kind{
 		"Preempt": source.KindPoweroff, "Terminate": source.KindPoweroff, "Reboot": source.KindReboot, "Redeploy": source.KindReboot,
 	} {
 		service := &azure{}
 		inBubble(t, notice.Azure(), service, func(t *testing.T, w *world) {
 			w.watch()
 			advance(time.Minute)
-			require.LessOrEqual(t, w.takeRequests(), 62, "1 for the name, 1 for the events at the start, 60 for them every second")
+			require.LessOrEqual(t, w.takeRequests(), 62, "1 for the machine's name, 1 for the events at the start, 60 for them every second")
 			when := at(30 * time.Second)
-			scheduled := event("A", name, when)
+			scheduled := event("A", eventType, when)
 			service.setEvents(scheduled)
-			advance(time.Second)
+			advance(azureInterval)
 			require.Equal(t, []source.Event{{Kind: kind, Deadline: when, Origin: notice.OriginAzure}}, w.takeAnnounced())
 			scheduled.EventStatus, scheduled.NotBefore = "Started", ""
 			service.setEvents(scheduled)
 			advance(time.Minute)
-			require.Empty(t, w.takeAnnounced(), "the event has started, and counts with its earlier time")
+			require.Empty(t, w.takeAnnounced(), "the event has started, and keeps the time that it had")
 			service.setEvents()
-			advance(time.Second)
+			advance(azureInterval)
 			require.Equal(t, cancelled(notice.OriginAzure), w.takeAnnounced())
 			require.Empty(t, w.takeErrors())
 			require.NoError(t, w.end())
@@ -177,13 +180,13 @@ func TestTheFirstAzureEventCounts(t *testing.T) {
 		w.watch()
 		require.Equal(t, []source.Event{{Kind: source.KindReboot, Deadline: later, Origin: notice.OriginAzure}}, w.takeAnnounced())
 		service.setEvents(event("A", "Reboot", later), event("B", "Terminate", sooner))
-		advance(time.Second)
+		advance(azureInterval)
 		require.Equal(t, []source.Event{{Kind: source.KindPoweroff, Deadline: sooner, Origin: notice.OriginAzure}}, w.takeAnnounced())
 		service.setEvents(event("A", "Reboot", later))
-		advance(time.Second)
+		advance(azureInterval)
 		require.Equal(t, []source.Event{{Kind: source.KindReboot, Deadline: later, Origin: notice.OriginAzure}}, w.takeAnnounced())
 		service.setEvents()
-		advance(time.Second)
+		advance(azureInterval)
 		require.Equal(t, cancelled(notice.OriginAzure), w.takeAnnounced())
 	})
 }
@@ -202,7 +205,7 @@ func TestAzureEventsAreAnnounced15MinutesAhead(t *testing.T) {
 		odd := event("B", "Preempt", when)
 		odd.NotBefore = "soon"
 		service.setEvents(event("A", "Redeploy", when), odd)
-		advance(time.Second)
+		advance(azureInterval)
 		require.Equal(t, []source.Event{{Kind: source.KindPoweroff, Origin: notice.OriginAzure}}, w.takeAnnounced())
 	})
 }
@@ -217,12 +220,12 @@ func TestPassedAzureEventsAreIgnored(t *testing.T) {
 		w.watch()
 		require.Empty(t, w.takeAnnounced())
 		service.setEvents(passed, event("B", "Redeploy", when))
-		advance(time.Second)
+		advance(azureInterval)
 		require.Equal(t, []source.Event{{Kind: source.KindReboot, Deadline: when, Origin: notice.OriginAzure}}, w.takeAnnounced())
 		advance(10 * time.Minute)
 		require.Empty(t, w.takeAnnounced())
 		service.setEvents(passed)
-		advance(time.Second)
+		advance(azureInterval)
 		require.Equal(t, cancelled(notice.OriginAzure), w.takeAnnounced())
 		require.Empty(t, w.takeErrors())
 	})
@@ -235,14 +238,14 @@ func TestAnAzureEventThatStartsEarlyIsAnnounced(t *testing.T) {
 		"acknowledged": func(_ *world, service *azure, e azureEvent) {
 			e.EventStatus, e.NotBefore = "Started", ""
 			service.setEvents(e)
-			advance(time.Second)
+			advance(azureInterval)
 		},
 		"its time has come": func(w *world, _ *azure, _ azureEvent) {
 			w.failService(func(rw http.ResponseWriter, _ *http.Request) { http.Error(rw, "", http.StatusGone) })
 			advance(25 * time.Hour) // an hour past the event's time
 			w.failService(nil)
-			advance(10 * time.Second) // the longest pause between two attempts
-			w.takeErrors()            // those of the outage
+			advance(longestPause)
+			w.takeErrors() // those of the outage
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -258,7 +261,7 @@ func TestAnAzureEventThatStartsEarlyIsAnnounced(t *testing.T) {
 				advance(time.Minute)
 				require.Empty(t, w.takeAnnounced(), "it is announced once")
 				service.setEvents()
-				advance(time.Second)
+				advance(azureInterval)
 				require.Equal(t, cancelled(notice.OriginAzure), w.takeAnnounced())
 				require.Empty(t, w.takeErrors())
 			})
@@ -273,15 +276,15 @@ func TestTheFirstAzureRequestMayTakeTwoMinutes(t *testing.T) {
 	inBubble(t, notice.Azure(), service, func(t *testing.T, w *world) {
 		service.setEvents(event("A", "Terminate", at(10*time.Minute)))
 		w.watch()
-		advance(119 * time.Second)
+		advance(2*time.Minute - time.Second)
 		require.Empty(t, w.takeAnnounced())
-		advance(2 * time.Second)
+		advance(2 * time.Second) // a second after the answer
 		require.Len(t, w.takeAnnounced(), 1)
 		require.Empty(t, w.takeErrors())
 		service.mu.Lock()
 		service.nextTakes = 2 * time.Minute
 		service.mu.Unlock()
-		advance(7 * time.Second) // more than 1 s to the next request and 5 s for its answer
+		advance(azureInterval + 6*time.Second) // until the next request, and more than the 5 s that its answer may take
 		require.Len(t, w.takeErrors(), 1)
 	})
 }
@@ -314,7 +317,7 @@ func TestAcknowledgeStartsTheAnnouncedEvent(t *testing.T) {
 		require.Equal(t, []string{"A"}, service.acknowledged())
 		require.NoError(t, notice.Acknowledge(t.Context(), w.provider), "it has started")
 		require.Equal(t, []string{"A"}, service.acknowledged())
-		advance(time.Second)
+		advance(azureInterval)
 		require.Empty(t, w.takeAnnounced(), "its start is not announced again")
 	})
 }

@@ -17,6 +17,9 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown/source"
 )
 
+// ec2Interval is the time between two reads of EC2's service.
+const ec2Interval = 5 * time.Second
+
 // ec2 is EC2's metadata service, version 2.
 type ec2 struct {
 	mu      sync.Mutex
@@ -97,15 +100,15 @@ func TestAnEC2InterruptionIsAnnouncedAndWithdrawn(t *testing.T) {
 			require.Empty(t, w.takeAnnounced())
 			when := at(2 * time.Minute)
 			service.interrupt(action, when)
-			advance(5 * time.Second)
+			advance(ec2Interval)
 			require.Equal(t, []source.Event{{Kind: kind, Deadline: when, Origin: notice.OriginEC2}}, w.takeAnnounced())
 			advance(time.Minute)
 			require.Empty(t, w.takeAnnounced(), "it is announced once")
 			service.interrupt("", when)
-			advance(5 * time.Second)
+			advance(ec2Interval)
 			require.Equal(t, cancelled(notice.OriginEC2), w.takeAnnounced())
 			service.interrupt(action, at(2*time.Minute))
-			advance(5 * time.Second)
+			advance(ec2Interval)
 			require.Len(t, w.takeAnnounced(), 1, "another interruption")
 			require.Empty(t, w.takeErrors())
 			require.NoError(t, w.end())
@@ -123,7 +126,7 @@ func TestAChangedEC2TimeIsAnnounced(t *testing.T) {
 		require.Len(t, w.takeAnnounced(), 1)
 		sooner := at(time.Minute)
 		service.interrupt("stop", sooner)
-		advance(5 * time.Second)
+		advance(ec2Interval)
 		require.Equal(t, []source.Event{{Kind: source.KindPoweroff, Deadline: sooner, Origin: notice.OriginEC2}}, w.takeAnnounced())
 	})
 }
@@ -152,7 +155,7 @@ func TestAnUnknownEC2TokenIsReplaced(t *testing.T) {
 		w.watch()
 		service.dropTokens()
 		service.interrupt("terminate", at(2*time.Minute))
-		advance(5 * time.Second)
+		advance(ec2Interval)
 		require.Len(t, w.takeAnnounced(), 1)
 		issued, refused := service.counts()
 		require.Equal(t, 2, issued)
@@ -188,7 +191,7 @@ func TestEC2WithoutATokenIsAFailure(t *testing.T) {
 				require.Len(t, w.takeErrors(), 1)
 				require.Empty(t, w.takeAnnounced())
 				w.failService(nil)
-				advance(10 * time.Second) // the longest pause between two attempts
+				advance(longestPause)
 				require.Len(t, w.takeAnnounced(), 1)
 				service.dropTokens()
 				w.failService(withoutTokens)

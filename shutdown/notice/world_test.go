@@ -215,6 +215,9 @@ func advance(d time.Duration) {
 	synctest.Wait()
 }
 
+// longestPause is the longest time between two attempts after a failure.
+const longestPause = 10 * time.Second
+
 // errNotRunning stands for the error of a manager's Trigger before Run.
 var errNotRunning = errors.New("not running")
 
