@@ -26,7 +26,7 @@ import (
 // with the kubelet's reason and condition, whatever its phase was. A pod that exceeds its limit of local storage gets no
 // DisruptionTarget condition.
 func TestEvictionRequestsHaveTheKubeletsGracePeriodAndStatus(t *testing.T) {
-	pod := shutdowntest.Pod("web", 0, 40)
+	pod := webPod(40)
 	disruption := []v1.PodCondition{{Type: "DisruptionTarget", Status: "True", Reason: "TerminationByKubelet", Message: "low"}}
 	for _, test := range []struct {
 		name       string
@@ -59,19 +59,20 @@ func TestEvictionRequestsHaveTheKubeletsGracePeriodAndStatus(t *testing.T) {
 
 // Static pods, mirror pods and critical pods (priority 2000000000 and above) must not be evicted.
 func TestStaticMirrorAndCriticalPodsAreNotEvictable(t *testing.T) {
-	static := shutdowntest.Pod("static", 0, 5)
+	const graceSeconds = 5 // which does not matter here
+	static := shutdowntest.Pod("static", 0, graceSeconds)
 	static.Annotations = map[string]string{"kubernetes.io/config.source": "file"}
-	mirror := shutdowntest.Pod("etcd", 0, 5)
+	mirror := shutdowntest.Pod("etcd", 0, graceSeconds)
 	mirror.Annotations = map[string]string{v1.MirrorPodAnnotationKey: "hash"}
 	for _, test := range []struct {
 		name string
 		pod  *v1.Pod
 		want bool
 	}{
-		{"default", shutdowntest.Pod("web", 1000, 5), true},
+		{"default", shutdowntest.Pod("web", 1000, graceSeconds), true},
 		{"no priority", &v1.Pod{}, true},
-		{"below critical", shutdowntest.Pod("web", 1999999999, 5), true},
-		{"critical", shutdowntest.Pod("dns", 2000000000, 5), false},
+		{"below critical", shutdowntest.Pod("web", 1999999999, graceSeconds), true},
+		{"critical", shutdowntest.Pod("dns", 2000000000, graceSeconds), false},
 		{"static", static, false},
 		{"mirror", mirror, false},
 		{"nil", nil, false},
@@ -97,7 +98,7 @@ func TestAKillWithinItsTimeoutReturnsItsResult(t *testing.T) {
 	failed := errors.New("no")
 	withTimedKiller(t, shutdowntest.Behaviour{Takes: 3 * time.Second, Err: failed}, func(t *testing.T, k *podkiller.TimedKiller, _ *shutdowntest.Killer, events *recorder) {
 		began := time.Now()
-		result, err := k.KillPod(t.Context(), shutdowntest.Pod("web", 0, 60), podkiller.SoftEviction(shutdowntest.Pod("web", 0, 60), 20, "low"))
+		result, err := k.KillPod(t.Context(), webPod(60), podkiller.SoftEviction(webPod(60), 20, "low"))
 		require.ErrorIs(t, err, failed)
 		require.Equal(t, "Graceful", result.Outcome)
 		require.Equal(t, 3*time.Second, time.Since(began))
@@ -105,13 +106,14 @@ func TestAKillWithinItsTimeoutReturnsItsResult(t *testing.T) {
 	})
 }
 
-// The kill and the event recorder hang. KillPod returns at its timeout all the same.
+// The kill and the event recorder hang. KillPod returns at its timeout all the same: 10 s, the shortest one, because a hard
+// eviction has a grace period of 1 s.
 func TestARecorderThatHangsDelaysNoKill(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		inner, events := &shutdowntest.Killer{Default: shutdowntest.Behaviour{Hangs: true}}, hangingRecorder(make(chan struct{}))
 		k := podkiller.Timed(inner, events)
 		began := time.Now()
-		_, err := k.KillPod(t.Context(), shutdowntest.Pod("web", 0, 60), podkiller.HardEviction("low"))
+		_, err := k.KillPod(t.Context(), webPod(60), podkiller.HardEviction("low"))
 		require.EqualError(t, err, "timeout waiting to kill pod")
 		require.Equal(t, 10*time.Second, time.Since(began))
 		inner.Release()
@@ -133,7 +135,7 @@ func TestAKillThatExceedsItsTimeoutContinues(t *testing.T) {
 		t.Run("grace="+strconv.FormatInt(seconds, 10)+"s", func(t *testing.T) {
 			withTimedKiller(t, shutdowntest.Behaviour{Hangs: true}, func(t *testing.T, k *podkiller.TimedKiller, inner *shutdowntest.Killer, events *recorder) {
 				began := time.Now()
-				_, err := k.KillPod(t.Context(), shutdowntest.Pod("web", 0, 60), shutdown.KillRequest{GracePeriodSeconds: &seconds})
+				_, err := k.KillPod(t.Context(), webPod(60), shutdown.KillRequest{GracePeriodSeconds: &seconds})
 				require.Equal(t, wantTimeout, time.Since(began))
 				var overdue *podkiller.OverdueError
 				isOverdue := errors.As(err, &overdue)
@@ -160,7 +162,7 @@ func TestAPanicOfTheKillerIsAnError(t *testing.T) {
 	k := podkiller.Timed(shutdown.PodKillerFunc(func(context.Context, *v1.Pod, shutdown.KillRequest) (shutdown.KillResult, error) {
 		panic("no sandbox")
 	}), nil)
-	_, err := k.KillPod(t.Context(), shutdowntest.Pod("web", 0, 60), shutdown.KillRequest{})
+	_, err := k.KillPod(t.Context(), webPod(60), shutdown.KillRequest{})
 	require.EqualError(t, err, "the killer of pod default/web panicked: no sandbox")
 }
 
@@ -174,7 +176,7 @@ func TestKillPodReturnsWhenItsContextEnds(t *testing.T) {
 		ctx, stop := context.WithCancelCause(t.Context())
 		reason := errors.New("the agent ends")
 		time.AfterFunc(time.Second, func() { stop(reason) })
-		_, err := k.KillPod(ctx, shutdowntest.Pod("web", 0, 60), podkiller.HardEviction("low"))
+		_, err := k.KillPod(ctx, webPod(60), podkiller.HardEviction("low"))
 		require.ErrorIs(t, err, reason)
 		require.Empty(t, events.all())
 		require.Equal(t, time.Second, time.Since(began))

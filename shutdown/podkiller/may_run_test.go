@@ -35,37 +35,40 @@ type failingPod struct {
 	failures   atomic.Int64    // how many kills have failed
 }
 
-// Kills of a pod fail, because its runtime fails, and the manager repeats them. It must not report that the pod has ended
-// before the pod's container has exited. If the runtime works again within the manager's 20 s (after 12 stops, 15 s or
-// 16 s), the report says at last that the pod has ended. If the runtime fails until the end (-1, or a list that fails), the
-// report must not say so.
+// Kills of a pod fail because its runtime fails, and the manager repeats them for 20 s. It must not report that the pod has
+// ended before the pod's container has exited. If the runtime recovers in time, the report must say in the end that the pod
+// has ended. If the runtime never recovers, the report must not say so.
 func TestAPodThatMayRunIsNotReportedAsEnded(t *testing.T) {
+	const (
+		always       = -1               // all stops
+		recoversLate = 15 * time.Second // but before the manager's 20 s are over
+	)
 	for name, test := range map[string]struct {
 		begin func(*failingPod) // starts the container in its situation
-		ends  bool              // the report must say at last that the pod has ended
+		ends  bool              // the runtime recovers in time: the last report must say that the pod has ended
 	}{
 		"a start that panicked": {func(m *failingPod) {
-			m.rt.Start(m.pod, "web", "id", lifecycletest.Script{FailStops: -1})
+			m.rt.Start(m.pod, "web", "id", lifecycletest.Script{FailStops: always})
 			_ = m.terminator.Start(m.ctx, m.pod, "web", func(context.Context) error { panic("boom") })
 		}, false},
 		"a stop that fails": {func(m *failingPod) { m.start(lifecycletest.Script{FailStops: 12}) }, true},
-		"a stop that hangs": {func(m *failingPod) { m.start(lifecycletest.Script{HangStops: -1}) }, false},
+		"a stop that hangs": {func(m *failingPod) { m.start(lifecycletest.Script{HangStops: always}) }, false},
 		"a runtime that is unavailable": {func(m *failingPod) {
 			m.start(lifecycletest.Script{IgnoreTerm: true})
 			const fromNow = 0
-			m.rt.Away(fromNow, 15*time.Second)
+			m.rt.Away(fromNow, recoversLate)
 		}, true},
 		"a runtime that cannot list": {func(m *failingPod) {
 			m.start(lifecycletest.Script{})
 			m.rt.SetLists(lifecycletest.Lists{Err: lifecycletest.ErrAway})
 		}, false},
 		"a start that ignores its context": {func(m *failingPod) {
-			go m.start(lifecycletest.Script{StartTakes: 16 * time.Second, StartIgnoresContext: true})
+			go m.start(lifecycletest.Script{StartTakes: recoversLate, StartIgnoresContext: true})
 		}, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				m := &failingPod{T: t, rt: lifecycletest.NewRuntime(), pod: shutdowntest.Pod("web", 0, 5)}
+				m := &failingPod{T: t, rt: lifecycletest.NewRuntime(), pod: webPod(5)}
 				m.pod.Spec.Containers = []v1.Container{{Name: "web"}}
 				m.ctx = klog.NewContext(t.Context(), klog.Logger{})
 				m.drain(test.begin, test.ends)
@@ -81,7 +84,7 @@ func (m *failingPod) start(script lifecycletest.Script) {
 
 // drain lets a manager drain the pod, after begin has started its container. Until the lock is released it
 // checks that neither the report nor the reporter is told of the pod's end before its container has exited. ends says
-// whether the pod must be reported as ended at last.
+// whether the last report must say that the pod has ended.
 func (m *failingPod) drain(begin func(*failingPod), ends bool) {
 	terminator, err := lifecycle.NewTerminator(lifecycle.TerminatorOptions{Runtime: m.rt, GiveUpAfter: time.Second})
 	require.NoError(m, err)

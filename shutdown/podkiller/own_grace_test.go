@@ -21,7 +21,7 @@ import (
 func TestARequestWithoutAGracePeriodUsesThatOfThePod(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		rt := lifecycletest.NewRuntime()
-		pod := shutdowntest.Pod("web", 0, 30)
+		pod := webPod(30)
 		rt.Start(pod, "web", "web", lifecycletest.Script{IgnoreTerm: true})
 		terminator, err := lifecycle.NewTerminator(lifecycle.TerminatorOptions{Runtime: rt})
 		require.NoError(t, err)
@@ -32,7 +32,7 @@ func TestARequestWithoutAGracePeriodUsesThatOfThePod(t *testing.T) {
 	})
 	withTimedKiller(t, shutdowntest.Behaviour{Hangs: true}, func(t *testing.T, k *podkiller.TimedKiller, inner *shutdowntest.Killer, _ *recorder) {
 		began := time.Now()
-		_, err := k.KillPod(t.Context(), shutdowntest.Pod("web", 0, 60), shutdown.KillRequest{})
+		_, err := k.KillPod(t.Context(), webPod(60), shutdown.KillRequest{})
 		require.Error(t, err)
 		require.Equal(t, 90*time.Second, time.Since(began))
 		inner.Release()
@@ -40,7 +40,7 @@ func TestARequestWithoutAGracePeriodUsesThatOfThePod(t *testing.T) {
 	})
 }
 
-// The outcomes of shutdowntest.Killer are those of package lifecycle.
+// The outcomes of shutdowntest.Killer are those of package lifecycle. The pod slow takes longer than its grace period of 30 s.
 func TestTheFakeKillerUsesOutcomesOfLifecycle(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		killer := &shutdowntest.Killer{Pods: map[string]shutdowntest.Behaviour{"slow": {Takes: time.Minute}}}

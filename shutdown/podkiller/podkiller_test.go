@@ -12,6 +12,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 	v1 "k8s.io/api/core/v1"
+	"k8s.io/utils/ptr"
 
 	"github.com/kubegrace/kubegrace/lifecycle"
 	"github.com/kubegrace/kubegrace/lifecycle/lifecycletest"
@@ -29,12 +30,15 @@ type podOnRuntime struct {
 	killer shutdown.PodKiller
 }
 
+// webPod returns the pod web of priority 0, whose spec has this grace period in seconds.
+func webPod(graceSeconds int64) *v1.Pod { return shutdowntest.Pod("web", 0, graceSeconds) }
+
 // inBubble runs a test in a synctest bubble, with a pod whose container behaves like script, and a killer
 // with Options.Status.
 func inBubble(t *testing.T, script lifecycletest.Script, test func(*podOnRuntime)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
-		s := &podOnRuntime{T: t, rt: lifecycletest.NewRuntime(), pod: shutdowntest.Pod("web", 0, 60)}
+		s := &podOnRuntime{T: t, rt: lifecycletest.NewRuntime(), pod: webPod(60)}
 		s.rt.Start(s.pod, "web", "id", script)
 		terminator, err := lifecycle.NewTerminator(lifecycle.TerminatorOptions{Runtime: s.rt, GiveUpAfter: time.Second})
 		require.NoError(t, err)
@@ -73,7 +77,7 @@ func TestTheFinalStatusHasTheExitCode(t *testing.T) {
 // kill succeeds.
 func TestAFailedKillReturnsNoFinalStatus(t *testing.T) {
 	inBubble(t, lifecycletest.Script{}, func(s *podOnRuntime) {
-		s.rt.Away(0, 10*time.Second)
+		s.rt.Away(0, 10*time.Second) // from now on
 		result, err := s.killer.KillPod(s.Context(), s.pod, podkiller.HardEviction("low"))
 		require.ErrorIs(s, err, lifecycletest.ErrAway)
 		require.Equal(s, "RuntimeStuck", result.Outcome)
@@ -107,14 +111,14 @@ func TestARuntimeThatCannotListNeedsOptionsContainers(t *testing.T) {
 		"one container":     {containers: listing("id"), outcome: "Graceful", stops: []string{"id 60"}},
 		"no container":      {containers: listing(), outcome: "NotFound"},
 		"error":             {containers: failingList, err: listErr},
-		"grace period of 0": {containers: listing("id"), grace: new(int64), outcome: "Graceful", stops: []string{"id 2"}},
+		"grace period of 0": {containers: listing("id"), grace: ptr.To[int64](0), outcome: "Graceful", stops: []string{"id 2"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			stops = nil
 			terminator, err := lifecycle.NewTerminator(lifecycle.TerminatorOptions{Runtime: rt})
 			require.NoError(t, err)
 			killer := podkiller.New(terminator, podkiller.Options{Containers: test.containers})
-			result, err := killer.KillPod(t.Context(), shutdowntest.Pod("web", 0, 60), shutdown.KillRequest{GracePeriodSeconds: test.grace})
+			result, err := killer.KillPod(t.Context(), webPod(60), shutdown.KillRequest{GracePeriodSeconds: test.grace})
 			require.ErrorIs(t, err, test.err)
 			require.Equal(t, test.outcome, result.Outcome)
 			require.Equal(t, test.stops, stops)
@@ -150,7 +154,7 @@ func TestTheFunctionsGetTheContextOfTheKill(t *testing.T) {
 		},
 	})
 	ctx := context.WithValue(t.Context(), key{}, "kill")
-	result, err := killer.KillPod(ctx, shutdowntest.Pod("web", 0, 30), podkiller.HardEviction("low"))
+	result, err := killer.KillPod(ctx, webPod(30), podkiller.HardEviction("low"))
 	require.NoError(t, err)
 	require.Equal(t, v1.PodFailed, result.Status.Phase, "set by the eviction")
 	require.Equal(t, v1.PodRunning, given.Phase, "the result of Status is not modified")
@@ -164,7 +168,7 @@ func TestAPodWithoutAStatusHasNoFinalStatus(t *testing.T) {
 	terminator, err := lifecycle.NewTerminator(lifecycle.TerminatorOptions{Runtime: lifecycletest.NewRuntime()})
 	require.NoError(t, err)
 	killer := podkiller.New(terminator, podkiller.Options{Status: func(context.Context, *v1.Pod) *v1.PodStatus { return nil }})
-	result, err := killer.KillPod(t.Context(), shutdowntest.Pod("web", 0, 30), podkiller.HardEviction("low"))
+	result, err := killer.KillPod(t.Context(), webPod(30), podkiller.HardEviction("low"))
 	require.NoError(t, err)
 	require.Nil(t, result.Status)
 	require.NoError(t, terminator.Close(t.Context()))
