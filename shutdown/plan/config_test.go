@@ -12,8 +12,8 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown/plan"
 )
 
-// Arguments of Config.Validate (the gate GracefulNodeShutdown, and then the gate of the list form), and of
-// Config.Schedule (only the gate of the list form).
+// Arguments of Config.Validate (the gate GracefulNodeShutdown, and then the gate of the list form,
+// ShutdownGracePeriodByPodPriority), and of Config.Schedule (only the gate of the list form).
 const gateOn, gateOff = true, false
 
 // config returns a configuration with both forms; the list may be empty.
@@ -25,7 +25,7 @@ func config(total, critical time.Duration, list ...plan.PodPriorityGracePeriod) 
 	}
 }
 
-// entry returns an entry of the list form.
+// entry returns an entry of Config.ShutdownGracePeriodByPodPriority: the pods from this priority on have these seconds.
 func entry(priority int32, seconds int64) plan.PodPriorityGracePeriod {
 	return plan.PodPriorityGracePeriod{Priority: priority, ShutdownGracePeriodSeconds: seconds}
 }

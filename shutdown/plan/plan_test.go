@@ -41,9 +41,9 @@ func allSteps() plan.Steps {
 // critical makes a pod critical, so that it is in the second of twoBuckets.
 func critical() func(*v1.Pod) { return withPriority(2_000_000_000) }
 
-// The pods of a test of the kubelet (TestManager) are in buckets of 20 s and 10 s, without roll-over. Each pod gets the
-// shorter of its own grace period and its bucket; a pod without a grace period gets all of its bucket. Only normal-long,
-// which wants 1000 s, is Truncated.
+// The pods of a test of the kubelet (TestManager) are in buckets of 20 s and 10 s. With NoRollOver no bucket gets the time
+// that an earlier one leaves unused. Each pod gets the shorter of its own grace period and its bucket; a pod without a grace
+// period gets all of its bucket. Only normal-long, which wants 1000 s, is Truncated.
 func TestGrantedSecondsOfTheKubeletsTestPods(t *testing.T) {
 	p := plan.New(twoBuckets(), list(
 		pod("normal-nil"), pod("critical-nil", critical()), pod("normal", withGrace(2)),

@@ -225,7 +225,7 @@ func endTimes(tt *timetable.Table) (ends []time.Time) {
 }
 
 // During the first bucket another announcement has a deadline that is 0 to 4 s earlier. It takes at most these seconds from
-// the 10 s of the second bucket. That holds with and without roll-over, and for pods with and without a grace period.
+// the 10 s of the second bucket. That holds with and without NoRollOver, and for pods with and without a grace period.
 func TestADeadlineDuringABucketTakesNoMoreThanItMust(t *testing.T) {
 	for _, opts := range []plan.Options{{}, {NoRollOver: true}, {Steps: allSteps()}, {Steps: allSteps(), NoRollOver: true}} {
 		for _, limit := range []time.Duration{30 * second, 35 * second, time.Hour} {

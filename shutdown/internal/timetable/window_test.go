@@ -40,7 +40,7 @@ func TestAnEarlyBucketGetsUnusedTime(t *testing.T) {
 	require.Zero(t, early.Seconds(pod(-3), early.Ready))
 }
 
-// Without roll-over a bucket gets only its own time, counted from its start, even if it starts early: 1 s for NotReady, 20 s
+// With NoRollOver a bucket gets only its own time, counted from its start, even if it starts early: 1 s for NotReady, 20 s
 // for the kills, 2 s for volumes, and 1 s for final statuses. It ends with the drain at the latest: if the second bucket,
 // planned for 26 s to 40 s, starts at 31 s, its kills have 6 s instead of 10 s.
 func TestWindowWithoutRollOver(t *testing.T) {
