@@ -323,8 +323,9 @@ func (failingMarker) MarkNotReady(_ context.Context, pod *v1.Pod) error {
 // RestoreReadiness does nothing.
 func (failingMarker) RestoreReadiness(context.Context, *v1.Pod) error { return nil }
 
-// In the list form a bucket has 0 s, as if the name of its seconds were misspelt. One log line of Run names its priority. In
-// the two-field form 0 s for critical pods are the default, and are not logged.
+// A bucket of ShutdownGracePeriodByPodPriority (the list form) has 0 s, as if the name of its seconds were misspelt. One log
+// line of Run names its priority. With ShutdownGracePeriod and ShutdownGracePeriodCriticalPods (the two-field form) 0 s for
+// critical pods are the default, and are not logged.
 func TestABucketWithoutTimeIsLogged(t *testing.T) {
 	for name, c := range map[string]struct {
 		config plan.Config

@@ -99,15 +99,16 @@ func (s *shell) logBucketsWithoutTime(ctx context.Context) {
 	}
 }
 
-// logRequestedDelay logs the delay that is requested from the host. It also logs if Options.Plan.Limit makes the delay
-// too short for the schedule.
+// logRequestedDelay logs the delay that is requested from the host, and the time of each part of the drain (plan.Budget). It
+// also logs if Options.Plan.Limit makes the delay too short for the schedule.
 func (s *settings) logRequestedDelay(ctx context.Context) {
 	b, logger := s.budget(), klog.FromContext(ctx)
 	if s.shortensBucket(s.requestedDelay()) {
 		logger.Info("Options.Plan.Limit is shorter than the schedule, some pods get less time", "limit", s.opts.Plan.Limit, "schedule", b.Pods())
 	}
+	otherSteps := b.Beside() - b.Publish // readiness marks, unmounts and final statuses of all buckets
 	logger.V(1).Info("Asking the host to delay its shutdown", "delay", s.requestedDelay(),
-		"pods", b.Pods(), "prepare", b.Prepare, "hold", b.Hold, "publish", b.Publish, "besideBuckets", b.Beside()-b.Publish,
+		"pods", b.Pods(), "prepare", b.Prepare, "hold", b.Hold, "publish", b.Publish, "otherBucketSteps", otherSteps,
 		"containersFloor", b.Floor, "releaseMargin", b.Margin)
 }
 

@@ -19,7 +19,8 @@ const (
 // replaced the log earlier, the final statuses that are pending in the old log would be lost. If the folder cannot be
 // locked, or the log cannot be read in time, open returns that error, the core gets an empty log, and nothing is stored.
 // All other problems are only reported to the core. hasHost says that a host is watched, which will say whether the
-// shutdown of the log is still under way.
+// shutdown of the log is still under way. Announcements that have waited for the log are handled when open returns, if they
+// were not handled before (endOpening).
 func (s *shell) open(ctx context.Context, hasHost bool) error {
 	defer close(s.logOpened)
 	defer s.endOpening()
@@ -40,10 +41,11 @@ func (s *shell) open(ctx context.Context, hasHost bool) error {
 	s.showStoredShutdown(contents)
 	isStoring := err == nil && s.opts.StateDir != ""
 	s.useLog(contents, isStoring)
-	if !hasHost && err == nil { // no host can say whether the log's shutdown is pending: the log decides
-		s.step(node.Pending{Known: false, Wall: s.opts.Clock.Now()})
+	if !hasHost && err == nil { // nobody can say whether the log's shutdown is still pending: the log decides
+		unknown := node.Pending{Known: false, Wall: s.opts.Clock.Now()}
+		s.step(unknown)
 	}
-	s.noteTried(&s.folderTried)
+	s.noteTried(&s.folderTried) // Ready waits for this, and for the first attempt to get the inhibitor lock
 	return err
 }
 

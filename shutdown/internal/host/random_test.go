@@ -116,7 +116,8 @@ func (p *player) check() {
 	p.heldBefore = held
 }
 
-// modelRelease updates the model for a release.
+// modelRelease records that the lock was released for the shutdown, and whether one was held until then (heldBefore is 0 or
+// 1): only in that case check expects HostWaits to be true from now on. A second release changes nothing.
 func (p *player) modelRelease() {
 	if !p.released {
 		p.released, p.hadLock = true, p.heldBefore == 1

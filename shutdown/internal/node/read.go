@@ -50,7 +50,9 @@ func (r Read) apply(n *Node) {
 }
 
 // awaitHost takes over the unfinished shutdown of the log, and waits in StateUnsettled for the host to say whether the
-// shutdown is still pending. Events and answers that came before the log was read are applied again.
+// shutdown is still pending. If the shutdown's drain would still wait for pods, StateUnsettled ends with that wait
+// (WaitEnd) at the latest. Otherwise it lasts until the host answers or proves to be unreachable. The new log has the shutdown
+// and its pods, for the next agent. Events and answers that came before the log was read are applied again.
 func (n *Node) awaitHost(previous *Shutdown, pods []*Pod) {
 	n.shutdown = previous
 	if n.hasTimeLeft(previous) {

@@ -225,8 +225,9 @@ func (r *rig) restart() {
 	r.step(node.Read{SameBoot: true, Entries: r.stored})
 }
 
-// unsettledPast kills an agent during its drain, and starts the next one when the time of that shutdown is over.
-func unsettledPast(announcers ...string) func(*rig) {
+// unsettledTimeOver is like unsettled, but the new agent starts only when the time of the log's shutdown is over. It does
+// not know either whether that shutdown is still pending.
+func unsettledTimeOver(announcers ...string) func(*rig) {
 	return func(r *rig) {
 		draining(announcers...)(r)
 		r.now = r.now.Add(hostWaits)
@@ -377,20 +378,20 @@ func TestStateTransitions(t *testing.T) {
 		{"unsettled", unsettled("host"), "event", func(r *rig) string { return r.inputs(r.hostAnnounces(hostWaits)) }, node.StateDraining, refuses, "suspend, publish, kill low with 13, suspend"},
 		{"unsettled", unsettled("host"), "event of another kind", func(r *rig) string { e := r.hostAnnounces(hostWaits); e.Kind = "poweroff"; return r.inputs(e) }, node.StateDraining, refuses, "holdagain, suspend, publish, kill low with 13, suspend"},
 		{"unsettled", unsettled("host"), "event, earlier deadline", func(r *rig) string { return r.inputs(r.hostAnnounces(10 * time.Second)) }, node.StateDraining, refuses, "suspend, publish, suspend, kill low with 13, suspend, kill low with 6"},
-		{"unsettled, time over", unsettledPast("host"), "event", func(r *rig) string { return r.inputs(r.hostAnnounces(hostWaits)) }, node.StateDraining, refuses, "holdagain, suspend, publish, kill low with 0, suspend"},
+		{"unsettled, time over", unsettledTimeOver("host"), "event", func(r *rig) string { return r.inputs(r.hostAnnounces(hostWaits)) }, node.StateDraining, refuses, "holdagain, suspend, publish, kill low with 0, suspend"},
 		{"unsettled", unsettled("host"), "the host cancels", input(hostCancels()), node.StateNone, admits, "holdagain, clear, kill low with 13"},
 		{"unsettled", unsettled("notice"), "the host cancels, Trigger has not cancelled", input(hostCancels()), node.StateDraining, refuses, "suspend, publish, kill low with 13, suspend"},
 		{"unsettled", unsettled("host"), "nothing is pending", input(nothingPending()), node.StateNone, admits, "holdagain, clear, kill low with 13"},
 		{"unsettled", unsettled("host", "notice"), "nothing is pending at the host, Trigger has not cancelled", input(nothingPending()), node.StateDraining, refuses, "suspend, publish, kill low with 13, suspend"},
-		{"unsettled, time over", unsettledPast("host"), "nothing is pending", input(nothingPending()), node.StateNone, admits, "holdagain, clear, kill low with 0"},
-		{"unsettled, time over", unsettledPast("host", "notice"), "nothing is pending at the host, Trigger has not cancelled", input(nothingPending()), node.StateNone, admits, "holdagain, clear, kill low with 0"},
+		{"unsettled, time over", unsettledTimeOver("host"), "nothing is pending", input(nothingPending()), node.StateNone, admits, "holdagain, clear, kill low with 0"},
+		{"unsettled, time over", unsettledTimeOver("host", "notice"), "nothing is pending at the host, Trigger has not cancelled", input(nothingPending()), node.StateNone, admits, "holdagain, clear, kill low with 0"},
 		{"unsettled", unsettled("notice"), "Trigger cancels", input(triggerCancels("notice")), node.StateNone, admits, "holdagain, kill low with 13"},
 		{"unsettled", unsettled("notice"), "Trigger cancels, the host cannot answer", input(triggerCancels("notice"), node.Pending{}), node.StateNone, admits, "holdagain, kill low with 13, clear"},
 		{"unsettled", unsettled("notice"), "Trigger cancels, a shutdown is pending", func(r *rig) string { return r.inputs(triggerCancels(""), r.hostHasPending(hostWaits)) }, node.StateDraining, refuses, "holdagain, kill low with 13, suspend, publish, suspend"},
 		{"unsettled", unsettled("host", "notice"), "Trigger cancels all, a shutdown is pending", func(r *rig) string { return r.inputs(triggerCancels(""), r.hostHasPending(hostWaits)) }, node.StateDraining, refuses, "suspend, publish, kill low with 13, suspend"},
 		{"unsettled", unsettled("host"), "a shutdown is pending", func(r *rig) string { return r.inputs(r.hostHasPending(hostWaits)) }, node.StateDraining, refuses, "suspend, publish, kill low with 13, suspend"},
-		{"unsettled, time over", unsettledPast("host"), "a shutdown is pending", func(r *rig) string { return r.inputs(r.hostHasPending(hostWaits)) }, node.StateReleased, refuses, "publish, suspend, release, report"},
-		{"unsettled, time over", unsettledPast("host"), "a shutdown of another kind is pending", func(r *rig) string { e := r.hostHasPending(hostWaits); e.Event.Kind = "poweroff"; return r.inputs(e) }, node.StateDraining, refuses, "holdagain, suspend, publish, kill low with 0, suspend"},
+		{"unsettled, time over", unsettledTimeOver("host"), "a shutdown is pending", func(r *rig) string { return r.inputs(r.hostHasPending(hostWaits)) }, node.StateReleased, refuses, "publish, suspend, release, report"},
+		{"unsettled, time over", unsettledTimeOver("host"), "a shutdown of another kind is pending", func(r *rig) string { e := r.hostHasPending(hostWaits); e.Event.Kind = "poweroff"; return r.inputs(e) }, node.StateDraining, refuses, "holdagain, suspend, publish, kill low with 0, suspend"},
 		{"unsettled", unsettled("host"), "a shutdown is pending, its deadline has passed", func(r *rig) string { return r.inputs(r.hostHasPending(-time.Second)) }, node.StateReleased, refuses, "publish, suspend, release, report"},
 		{"unsettled", unsettled("host"), "the host cannot answer", input(node.Pending{}), node.StateDraining, refuses, "suspend, publish, kill low with 13, suspend"},
 		{"unsettled", unsettled("host"), "the host is unreachable, a lock was adopted", input(node.Unreached{Adopted: true}), node.StateDraining, refuses, "suspend, publish, kill low with 13, suspend"},
@@ -434,7 +435,7 @@ func TestStateTransitions(t *testing.T) {
 		{"released", released("host"), "the time passes", func(r *rig) string { return r.wait(hostWaits) }, node.StateReleased, refuses, ""},
 		{"released, pods run", released("host"), "TerminateAll", func(r *rig) string { r.pods = []string{"late"}; return r.inputs(node.TerminateAll{}) }, node.StateReleased, refuses, "kill late with 15"},
 		{"released", released("host"), "Run ends", input(node.RunEnds{}), node.StateReleased, refuses, ""},
-		{"unsettled, time over", unsettledPast("host"), "the host is unreachable", input(node.Unreached{}), node.StateNone, admits, "holdagain, clear, kill low with 0"},
+		{"unsettled, time over", unsettledTimeOver("host"), "the host is unreachable", input(node.Unreached{}), node.StateNone, admits, "holdagain, clear, kill low with 0"},
 		{"opening, the log comes", restarted(draining("host"), opening), "with a shutdown that has time left", (*rig).read, node.StateUnsettled, refuses, ""},
 		{"opening, the log comes", restarted(draining("host"), opening, input(nothingPending())), "with a shutdown, but nothing is pending at the host", (*rig).read, node.StateNone, admits, "holdagain, clear, kill low with 13"},
 		{"opening, the log comes", restarted(draining("notice"), opening, input(triggerCancels(""), nothingPending())), "with a shutdown that Trigger has cancelled since", (*rig).read, node.StateNone, admits, "holdagain, clear, kill low with 13"},

@@ -24,8 +24,8 @@ import (
 // walkDepth is the environment variable with the number of inputs in each sequence of TestAllInputSequences.
 const walkDepth = "KUBEGRACE_WALK_DEPTH"
 
-// walker passes one sequence of inputs to the agent of a small world, which has two pods in two buckets. Each choice
-// is an input that may come next. Calls return in any order, and at most one of them fails.
+// walker passes one sequence of inputs to an agent with two pods in two buckets. choices counts the inputs that may come
+// next, and choose(i) passes the i-th of them. Calls in flight return in any order, and at most one of them fails.
 type walker struct {
 	*world
 	inFlight          []node.Effect // the effects whose calls are in flight

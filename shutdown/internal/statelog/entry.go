@@ -104,7 +104,7 @@ func (all *newestEntries) update(entries node.Entries) (lines []byte, err error)
 // isEmpty reports whether there are no entries.
 func (all *newestEntries) isEmpty() bool { return all.Shutdown == nil && len(all.Pods) == 0 }
 
-// hasPendingStatus reports whether the final status of a pod may be pending, which a power cut must not lose.
+// hasPendingStatus reports whether the final status of any pod may be pending. A power cut must not lose that.
 func (all *newestEntries) hasPendingStatus() bool {
 	return slices.ContainsFunc(all.Pods, func(p *node.Pod) bool {
 		isSignalled := !p.Signalled.IsZero()
