@@ -101,6 +101,9 @@ func TestKillPodNowPassesItsOptions(t *testing.T) {
 	})
 }
 
+// noStatusFunc is the PodStatusFunc of a kill that leaves the pod's status as it is.
+func noStatusFunc() func(*v1.PodStatus) { return nil }
+
 // A kill never ends. It times out after one and a half times the override, or the pod's grace period if there is no
 // override, and after at least 10 s. The pod workers get the override unchanged.
 func TestKillPodNowHasTheKubeletsTimeouts(t *testing.T) {
@@ -114,7 +117,7 @@ func TestKillPodNowHasTheKubeletsTimeouts(t *testing.T) {
 				events, w, began := record.NewFakeRecorder(1), &scriptedWorkers{delay: -1}, time.Now()
 				pod := &v1.Pod{Spec: v1.PodSpec{TerminationGracePeriodSeconds: graces.spec}}
 				const isEviction = false
-				err := killNow(t, w, events)(pod, isEviction, graces.override, nil)
+				err := killNow(t, w, events)(pod, isEviction, graces.override, noStatusFunc())
 				synctest.Wait()
 				require.EqualError(t, err, "timeout waiting to kill pod")
 				require.Equal(t, want, time.Since(began))
@@ -134,7 +137,8 @@ func TestAKillThatTimedOutCanBeAwaited(t *testing.T) {
 		w := &scriptedWorkers{delay: 25 * time.Second}
 		began := time.Now()
 		const isEviction = false
-		err := killNow(t, w, nil)(&v1.Pod{}, isEviction, vectors.Seconds(1), nil)
+		var noEvents record.EventRecorder
+		err := killNow(t, w, noEvents)(&v1.Pod{}, isEviction, vectors.Seconds(1), noStatusFunc())
 		var overdue *podkiller.OverdueError
 		require.ErrorAs(t, err, &overdue)
 		require.Equal(t, 10*time.Second, time.Since(began))

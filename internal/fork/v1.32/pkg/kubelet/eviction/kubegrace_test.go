@@ -29,7 +29,8 @@ func TestEvictionGracePeriods(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			vectors.SetGate(t, kubegrace.Termination, !c.gateOff)
 			m := &managerImpl{config: Config{MaxPodGracePeriodSeconds: c.maximum}}
-			require.Equal(t, c.want, m.gracePeriodOf(shutdowntest.Pod("web", 0, c.own), c.hard))
+			const priority = 0
+			require.Equal(t, c.want, m.gracePeriodOf(shutdowntest.Pod("web", priority, c.own), c.hard))
 		})
 	}
 }

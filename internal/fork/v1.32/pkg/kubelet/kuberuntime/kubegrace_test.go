@@ -103,10 +103,9 @@ func (n *node) killOrphan(t *testing.T, name string) error {
 	var (
 		noPod      *v1.Pod
 		noOverride *int64
-		noOrdering *terminationOrdering
 	)
 	id := kubecontainer.ContainerID{Type: "containerd", ID: name}
-	return n.killContainer(t.Context(), noPod, id, name, "", reasonUnknown, noOverride, noOrdering)
+	return n.killContainer(t.Context(), noPod, id, name, defaultMessage, reasonUnknown, noOverride, noOrdering())
 }
 
 // The kubelet no longer knows the pod of a container. The container's labels have the grace period of 30 s and the
@@ -134,7 +133,7 @@ func TestKillPodStopsContainersAndSandboxes(t *testing.T) {
 	onNode(t, 30, func(t *testing.T, n *node) {
 		n.addMain("app", script{})
 		n.addMain("proxy", script{takes: 3 * time.Second})
-		result := n.killPodWithSyncResult(t.Context(), n.pod, n.running, nil) // nil: the pod's own grace period
+		result := n.killRunning(t.Context(), n.running)
 		require.NoError(t, result.Error())
 		require.Equal(t, map[string]int64{"app": 30, "proxy": 30}, n.stopTimeouts())
 		require.Equal(t, []string{"sandbox"}, n.runtime.sandboxes)
@@ -186,7 +185,7 @@ func TestARepeatedKillRunsNoHookAgain(t *testing.T) {
 	onNode(t, 30, func(t *testing.T, n *node) {
 		n.addMain("stuck", script{fails: true}).Lifecycle = sleeping(3)
 		n.addMain("app", script{})
-		results := n.killPodWithSyncResult(t.Context(), n.pod, n.running, nil).SyncResults
+		results := n.killRunning(t.Context(), n.running).SyncResults
 		require.Len(t, results, 3)
 		stuck, app, sandbox := results[0], results[1], results[2]
 		require.ErrorIs(t, stuck.Error, kubecontainer.ErrKillContainer)
@@ -210,7 +209,7 @@ func TestAKillContinuesAfterItsContextEnds(t *testing.T) {
 		n.addMain("app", script{takes: 10 * time.Second})
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
-		result := n.killPodWithSyncResult(ctx, n.pod, n.running, nil)
+		result := n.killRunning(ctx, n.running)
 		require.ErrorContains(t, result.Error(), "timeout waiting to kill pod: containers that have not ended: shop/web/app")
 		require.NoError(t, n.killPod(t))
 		require.Len(t, n.runtime.recordedStops(), 1, "stops of the container")
@@ -458,7 +457,7 @@ func TestAContainerThatStartedLateIsStoppedByTheNextKill(t *testing.T) {
 		killed := make(chan error, 1)
 		running := n.running
 		go func() {
-			result := n.killPodWithSyncResult(t.Context(), n.pod, running, nil)
+			result := n.killRunning(t.Context(), running)
 			killed <- result.Error()
 		}()
 		<-time.After(time.Second)

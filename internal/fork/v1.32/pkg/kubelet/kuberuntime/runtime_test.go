@@ -148,14 +148,27 @@ func (n *node) kill(t *testing.T, name string) error {
 // killPod kills the pod with its own grace period, and returns the error of the result.
 func (n *node) killPod(t *testing.T) error {
 	t.Helper()
-	result := n.killPodWithSyncResult(t.Context(), n.pod, n.running, nil)
+	result := n.killRunning(t.Context(), n.running)
 	return result.Error()
 }
+
+// killRunning kills the pod with its own grace period. running has the containers that the kubelet takes for running.
+func (n *node) killRunning(ctx context.Context, running kubecontainer.Pod) kubecontainer.PodSyncResult {
+	var noOverride *int64
+	return n.killPodWithSyncResult(ctx, n.pod, running, noOverride)
+}
+
+// defaultMessage makes the message of the Killing event "Stopping container NAME".
+const defaultMessage = ""
+
+// noOrdering lets a container be stopped without waiting for others.
+func noOrdering() *terminationOrdering { return nil }
 
 // killNamed kills one container for a reason. override replaces its grace period; nil: it has its own.
 func (n *node) killNamed(t *testing.T, name string, reason containerKillReason, override *int64) error {
 	t.Helper()
-	return n.killContainer(t.Context(), n.pod, kubecontainer.ContainerID{Type: "containerd", ID: name}, name, "", reason, override, nil)
+	id := kubecontainer.ContainerID{Type: "containerd", ID: name}
+	return n.killContainer(t.Context(), n.pod, id, name, defaultMessage, reason, override, noOrdering())
 }
 
 // stopTimeouts returns the last timeout of StopContainer for each container.

@@ -265,7 +265,7 @@ func runHook(ctx context.Context, t *testing.T, parts runnerParts, handler *v1.L
 
 // NewHandlerRunner returns the kubelet's runner if the feature gate is off, and kubegrace's if it is on.
 func TestTheGateSelectsTheHookRunner(t *testing.T) {
-	require.IsType(t, &handlerRunner{}, NewHandlerRunner(nil, nil, nil, nil))
+	require.IsType(t, &handlerRunner{}, NewHandlerRunner(nil, nil, nil, nil)) // it runs no hook here, and so needs nothing
 	require.IsType(t, kubegraceRunner(nil), newRunner(t, runnerParts{}))
 }
 

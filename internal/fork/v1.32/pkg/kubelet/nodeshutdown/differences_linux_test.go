@@ -27,6 +27,9 @@ const (
 // the time of its bucket.
 func longPod(name string, priority int32) *v1.Pod { return shutdowntest.Pod(name, priority, 60) }
 
+// shortPod returns a pod with a grace period of 5 s, which is shorter than the time of any bucket here.
+func shortPod(name string, priority int32) *v1.Pod { return shutdowntest.Pod(name, priority, 5) }
+
 // startAndAnnounce starts a manager and announces a shutdown.
 func (k *kubelet) startAndAnnounce(t *testing.T, conf *Config) Manager {
 	t.Helper()
@@ -58,7 +61,7 @@ func (k *kubelet) setPods(pods ...*v1.Pod) {
 	k.pods = pods
 }
 
-// configWithSlowKills returns a configuration with 20 s for pods and then 10 s for critical ones, whose kills take d.
+// configWithSlowKills returns defaultConfig, but each kill takes d.
 func (k *kubelet) configWithSlowKills(d time.Duration) *Config {
 	conf := k.defaultConfig()
 	conf.KillPodFunc = func(pod *v1.Pod, evict bool, grace *int64, fn func(*v1.PodStatus)) error {

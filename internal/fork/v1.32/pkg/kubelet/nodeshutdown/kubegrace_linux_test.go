@@ -146,7 +146,7 @@ func advance(d time.Duration) {
 // The host announces a shutdown. The node's status is synced once after the announcement, before the first kill.
 func TestTheNodesStatusIsSyncedBeforeTheFirstKill(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		k := newKubelet(shutdowntest.Pod("web", regular, 5))
+		k := newKubelet(shortPod("web", regular))
 		conf := k.defaultConfig()
 		syncedAtKill := -1
 		conf.KillPodFunc = func(pod *v1.Pod, evict bool, grace *int64, fn func(*v1.PodStatus)) error {
@@ -168,7 +168,7 @@ func TestTheNodesStatusIsSyncedBeforeTheFirstKill(t *testing.T) {
 // In a shutdown the manager records the kubelet's event, writes its state file, and awaits the unmounts of the killed pod.
 func TestTheEffectsOfAShutdownAreTheKubelets(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		k := newKubelet(shutdowntest.Pod("web", regular, 5))
+		k := newKubelet(shortPod("web", regular))
 		conf := k.defaultConfig()
 		conf.StateDirectory = t.TempDir()
 		k.startAndAnnounce(t, conf)
@@ -184,7 +184,7 @@ func TestTheEffectsOfAShutdownAreTheKubelets(t *testing.T) {
 func TestTheTimesOfAShutdownAreInTheKubeletsMetrics(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		kubeletmetrics.Register()
-		k := newKubelet(shutdowntest.Pod("web", regular, 5))
+		k := newKubelet(shortPod("web", regular))
 		began := float64(time.Now().Unix())
 		k.startAndAnnounce(t, k.defaultConfig())
 		advance(time.Minute)

@@ -38,7 +38,7 @@ type managerCase struct {
 	Desc            string
 	Pods            any                    // names, or the phases of pods by name
 	Total, Critical int64                  // shutdownGracePeriod and shutdownGracePeriodCriticalPods
-	After           int64                  // how long the host delays the shutdown
+	Granted         int64                  `json:"after"` // how long the host delays the shutdown, after the kubelet's request
 	Kills           map[string]int64       // the grace period of each killed pod
 	Status          map[string]v1.PodPhase // of some pods, at the end
 	StatusCommon    struct {
@@ -94,7 +94,7 @@ func (v managerVectors) podsOf(t *testing.T, c managerCase) []*v1.Pod {
 }
 
 // The cases of the kubelet's TestManager. The manager requests a delay of the whole grace period, and the host grants
-// what the fake of the kubelet's test grants. After the announcement of a shutdown the node refuses pods. The pods are
+// what the fake host of the kubelet's test grants. After the announcement of a shutdown the node refuses pods. The pods are
 // killed with the grace periods that the case wants, and get the statuses that it wants.
 func TestManagerVectors(t *testing.T) {
 	cases := vectors.Read[managerVectors](t, "shutdown/testdata/manager.yaml")
@@ -103,7 +103,7 @@ func TestManagerVectors(t *testing.T) {
 		t.Run(c.Desc, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				k := newKubelet(cases.podsOf(t, c)...)
-				k.host.Limit = time.Duration(c.After) * time.Second
+				k.host.Limit = time.Duration(c.Granted) * time.Second
 				total := time.Duration(c.Total) * time.Second
 				m := k.start(t, k.config(total, time.Duration(c.Critical)*time.Second))
 				require.NoError(t, m.ShutdownStatus())
@@ -198,9 +198,9 @@ func TestGroupByPriorityVectors(t *testing.T) {
 		t.Run(c.Name, func(t *testing.T) {
 			k := newKubelet()
 			for name, priority := range c.Pods {
-				k.pods = append(k.pods, shutdowntest.Pod(name, priority, 30))
+				k.pods = append(k.pods, longPod(name, priority))
 			}
-			conf := k.config(0, 0)
+			conf := k.config(0, 0) // the list replaces these two grace periods
 			for _, group := range c.Groups {
 				conf.ShutdownGracePeriodByPodPriority = append(conf.ShutdownGracePeriodByPodPriority,
 					kubeletconfig.ShutdownGracePeriodByPodPriority{Priority: int32(group[0]), ShutdownGracePeriodSeconds: group[1]})

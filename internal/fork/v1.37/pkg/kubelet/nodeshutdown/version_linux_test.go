@@ -9,8 +9,6 @@ import (
 	"github.com/stretchr/testify/require"
 	v1 "k8s.io/api/core/v1"
 
-	"github.com/kubegrace/kubegrace/shutdown/shutdowntest"
-
 	"k8s.io/kubernetes/pkg/features"
 	"k8s.io/kubernetes/pkg/kubelet/lifecycle"
 	"k8s.io/kubernetes/pkg/vectors"
@@ -47,7 +45,7 @@ func TestTheConditionHasThePodsGeneration(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			vectors.SetGate(t, features.PodObservedGenerationTracking, !c.gateOff)
 			synctest.Test(t, func(t *testing.T) {
-				pod := shutdowntest.Pod("etcd", 0, 5)
+				pod := shortPod("etcd", regular)
 				pod.Generation, pod.Annotations = 7, map[string]string{"kubernetes.io/config.source": "file"}
 				if c.before != 0 {
 					pod.Status.Conditions = []v1.PodCondition{{Type: v1.DisruptionTarget, Status: v1.ConditionFalse, ObservedGeneration: c.before}}
