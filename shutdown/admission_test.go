@@ -62,7 +62,7 @@ func TestEveryAdmittedPodIsKilled(t *testing.T) {
 			start := make(chan struct{})
 			for i := range admissions {
 				racing.Go(func() {
-					pod := shutdowntest.Pod(fmt.Sprintf("pod-%d", i), 0, 30)
+					pod := shutdowntest.Pod(fmt.Sprintf("pod-%d", i), regularPriority, 30)
 					<-start
 					isAnnounced := announced.Load()
 					agent.add(pod)

@@ -82,7 +82,7 @@ func benchPods(n int) []*v1.Pod {
 	for i := range pods {
 		priority := int32(0)
 		if i%10 == 0 {
-			priority = topPriority
+			priority = criticalPriority
 		}
 		pods[i] = shutdowntest.Pod(fmt.Sprintf("pod-%d", i), priority, 30)
 	}
@@ -174,7 +174,7 @@ func plainShutdown(ctx context.Context, state string, pods []*v1.Pod, killer shu
 	var groups [2][]*v1.Pod
 	for _, pod := range pods {
 		group := 0
-		if *pod.Spec.Priority >= topPriority {
+		if *pod.Spec.Priority >= criticalPriority {
 			group = 1
 		}
 		groups[group] = append(groups[group], pod)

@@ -23,7 +23,7 @@ import (
 // its 10 s, is in the report, and is refused until it has ended. All other pods are admitted at once, the node's state is
 // reverted, and a new lock replaces the old one.
 func TestACancellationTakesEffectDuringTheKills(t *testing.T) {
-	pods := []*v1.Pod{shutdowntest.Pod("web", 0, 20), shutdowntest.Pod("etcd", topPriority, 5)}
+	pods := []*v1.Pod{shutdowntest.Pod("web", regularPriority, 20), shutdowntest.Pod("etcd", criticalPriority, 5)}
 	inBubble(t, pods, func(t *testing.T, n *node) {
 		reporter := &shutdowntest.Reporter{}
 		n.opts.Reporter = reporter
@@ -72,7 +72,7 @@ func TestCancelledShutdownsLeaveOnlyTheirKills(t *testing.T) {
 		const cycles = 100
 		before := runtime.NumGoroutine()
 		for i := range cycles {
-			n.setPods(append(n.currentPods(), shutdowntest.Pod(fmt.Sprint("pod-", i), 0, 5))...)
+			n.setPods(append(n.currentPods(), shutdowntest.Pod(fmt.Sprint("pod-", i), regularPriority, 5))...)
 			require.NoError(t, n.m.Trigger(source.Event{}))
 			n.advance(time.Second)
 			require.NoError(t, n.m.Trigger(source.Event{Cancelled: true}))

@@ -55,7 +55,7 @@ func (c *steppedClock) step(d time.Duration) {
 // first bucket has 20 s and the second 10 s. Options.Clock is stepped to 19 s, which changes nothing, and then to 21 s:
 // etcd has until 30 s, and gets 30 s - 21 s = 9 s.
 func TestBucketsFollowTheClockOfTheOptions(t *testing.T) {
-	pods := []*v1.Pod{shutdowntest.Pod("web", 0, 60), shutdowntest.Pod("etcd", topPriority, 60)}
+	pods := []*v1.Pod{shutdowntest.Pod("web", regularPriority, 60), shutdowntest.Pod("etcd", criticalPriority, 60)}
 	inBubble(t, pods, func(t *testing.T, n *node) {
 		clock := &steppedClock{now: time.Now(), waits: map[chan time.Time]time.Time{}}
 		n.opts.Clock = clock

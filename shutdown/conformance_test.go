@@ -82,7 +82,7 @@ func (v managerVectors) podsOf(t *testing.T, c managerCase) []*v1.Pod {
 		}
 	case map[string]any:
 		for name, phase := range given {
-			pod := shutdowntest.Pod(name, 0, -1)
+			pod := shutdowntest.Pod(name, regularPriority, noGrace)
 			pod.Status.Phase = v1.PodPhase(phase.(string))
 			pods = append(pods, pod)
 		}
@@ -96,7 +96,7 @@ func (v managerVectors) podsOf(t *testing.T, c managerCase) []*v1.Pod {
 func podFromDescription(t *testing.T, name string, description []string) *v1.Pod {
 	t.Helper()
 	require.NotEmpty(t, description, name)
-	pod := shutdowntest.Pod(name, 0, -1)
+	pod := shutdowntest.Pod(name, regularPriority, noGrace)
 	for _, text := range description {
 		what, value, _ := strings.Cut(text, " ")
 		if value == "nil" {
@@ -171,7 +171,7 @@ func TestConformanceManagerWhereTheHostGrantsLess(t *testing.T) {
 	} {
 		for name, set := range map[string]func(*node){"no hook": func(*node) {}, "all hooks": enableAllSteps} {
 			t.Run(fmt.Sprintf("%d s of %d s, %s", c.granted, c.total, name), func(t *testing.T) {
-				pods := list(shutdowntest.Pod("normal-nil", 0, -1), shutdowntest.Pod("critical-nil", topPriority, -1))
+				pods := list(shutdowntest.Pod("normal-nil", regularPriority, noGrace), shutdowntest.Pod("critical-nil", criticalPriority, noGrace))
 				inBubble(t, pods, func(t *testing.T, n *node) {
 					set(n)
 					n.opts.Config = config(time.Duration(c.total)*time.Second, time.Duration(c.critical)*time.Second)

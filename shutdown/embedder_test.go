@@ -181,7 +181,7 @@ type misbehaviour struct {
 // names a call that hangs.
 func drainWithMisbehaviour(t *testing.T, m misbehaviour) {
 	t.Helper()
-	n := newNode(t, list(shutdowntest.Pod("web", 0, 5), shutdowntest.Pod("etcd", topPriority, 5)))
+	n := newNode(t, list(shutdowntest.Pod("web", regularPriority, 5), shutdowntest.Pod("etcd", criticalPriority, 5)))
 	over := make(chan struct{})
 	var hasBegun atomic.Bool // the drain: earlier calls behave
 	m.set(n, func() {
@@ -221,7 +221,7 @@ func drainWithMisbehaviour(t *testing.T, m misbehaviour) {
 // Run's context ends 2 s after the announcement, while OnPlan, which takes 30 s, is under way. Run waits for the 28 s
 // that are left of OnPlan. Run may wait until 10 s after the end of the requested delay of 32.5 s.
 func TestRunWaitsForCallsUntilTenSecondsAfterTheHostsTime(t *testing.T) {
-	inBubble(t, list(shutdowntest.Pod("web", 0, 5)), func(t *testing.T, n *node) {
+	inBubble(t, list(shutdowntest.Pod("web", regularPriority, 5)), func(t *testing.T, n *node) {
 		n.opts.OnPlan = func(context.Context, plan.Plan) { <-time.After(30 * time.Second) }
 		n.killer.Default = shutdowntest.Behaviour{Takes: time.Hour}
 		n.run()
@@ -246,7 +246,7 @@ func (e *nilError) Is(error) bool { return e.text == "" }
 // The killer of web and the reporter of etcd return nil pointers as errors, whose methods panic. That ends neither the
 // process nor the drain: web is not known to have ended, and only the status of etcd is not acknowledged.
 func TestAnErrorMayPanic(t *testing.T) {
-	inBubble(t, append(twoPods(), shutdowntest.Pod("dns", topPriority, 60)), func(t *testing.T, n *node) {
+	inBubble(t, append(twoPods(), shutdowntest.Pod("dns", criticalPriority, 60)), func(t *testing.T, n *node) {
 		n.opts.Reporter = flushFunc(func(pod *v1.Pod) error {
 			if pod.Name == "etcd" {
 				return (*apierrors.StatusError)(nil)
@@ -294,7 +294,7 @@ func (g ongoingKillError) Await(context.Context) (shutdown.KillResult, error) {
 // If the killer's error has an Await method, the manager calls Await, and does not call the killer again. The killer
 // returns such an error for web at once, and the kill ends after 8 s. Only then is etcd killed, in the next bucket.
 func TestAKillWhoseErrorHasAwaitIsNotRepeated(t *testing.T) {
-	inBubble(t, list(shutdowntest.Pod("web", 0, 5), shutdowntest.Pod("etcd", topPriority, 5)), func(t *testing.T, n *node) {
+	inBubble(t, list(shutdowntest.Pod("web", regularPriority, 5), shutdowntest.Pod("etcd", criticalPriority, 5)), func(t *testing.T, n *node) {
 		webKills := 0
 		n.opts.Killer = shutdown.PodKillerFunc(func(ctx context.Context, pod *v1.Pod, req shutdown.KillRequest) (shutdown.KillResult, error) {
 			if pod.Name == "web" {

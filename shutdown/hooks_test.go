@@ -29,7 +29,7 @@ func (v volumes) WaitForAllPodsUnmount(ctx context.Context, pods []*v1.Pod) erro
 // Publishing hangs, and Hold returns at once, which leaves its 10 s unused. The first kill waits only for the 2 s
 // of publishing.
 func TestPublishingDoesNotGetTheTimeOfTheHold(t *testing.T) {
-	inBubble(t, list(shutdowntest.Pod("web", 0, 5)), func(t *testing.T, n *node) {
+	inBubble(t, list(shutdowntest.Pod("web", regularPriority, 5)), func(t *testing.T, n *node) {
 		n.opts.Hold = func(context.Context) error { return nil }
 		n.opts.Reporter = flusher{&shutdowntest.Reporter{PublishTakes: time.Hour}}
 		n.run()
@@ -42,7 +42,7 @@ func TestPublishingDoesNotGetTheTimeOfTheHold(t *testing.T) {
 
 // OnRelease is called when the drain is over and the lock is still held. Its panic is in the stored report.
 func TestAPanicOfOnReleaseIsStored(t *testing.T) {
-	inBubbleWithState(t, list(shutdowntest.Pod("web", 0, 5)), func(t *testing.T, n *node, one *boot) {
+	inBubbleWithState(t, list(shutdowntest.Pod("web", regularPriority, 5)), func(t *testing.T, n *node, one *boot) {
 		n.opts.OnRelease = func(context.Context) {
 			require.Equal(t, 1, n.host.Held())
 			panic("nobody listens")
@@ -114,7 +114,7 @@ func TestTheReportHasTheErrorsOfHooks(t *testing.T) {
 func TestOnPlanIsCalledAtTheBeginningAndOnReportAtTheEnd(t *testing.T) {
 	for name, cancels := range map[string]bool{"drained": false, "cancelled": true} {
 		t.Run(name, func(t *testing.T) {
-			inBubble(t, list(shutdowntest.Pod("web", 0, 60), shutdowntest.Pod("etcd", topPriority, 5)), func(t *testing.T, n *node) {
+			inBubble(t, list(shutdowntest.Pod("web", regularPriority, 60), shutdowntest.Pod("etcd", criticalPriority, 5)), func(t *testing.T, n *node) {
 				n.killer.Default = shutdowntest.Behaviour{Takes: 4 * time.Second}
 				plans, reports := make(chan plan.Plan, 9), make(chan shutdown.Report, 9)
 				n.opts.OnPlan = func(_ context.Context, p plan.Plan) { plans <- p }

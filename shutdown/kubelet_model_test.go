@@ -49,7 +49,7 @@ func (k *kubeletDrain) run() drainTimeline {
 func (k *kubeletDrain) config() []drainBucket {
 	list := slices.Clone(k.ByPriority)
 	if len(list) == 0 {
-		list = []drainBucket{{Priority: 0, Seconds: k.Total - k.Critical}, {Priority: topPriority, Seconds: k.Critical}}
+		list = []drainBucket{{Priority: regularPriority, Seconds: k.Total - k.Critical}, {Priority: criticalPriority, Seconds: k.Critical}}
 	}
 	slices.SortFunc(list, func(a, b drainBucket) int { return cmp.Compare(a.Priority, b.Priority) })
 	return list
@@ -62,7 +62,7 @@ func (k *kubeletDrain) groupOf(p drainPod) (group int) {
 	case p.Priority != nil:
 		priority = *p.Priority
 	case p.Class != "" && k.differs[classIgnored]:
-		priority = topPriority
+		priority = criticalPriority
 	}
 	for i, bucket := range k.schedule {
 		if bucket.Priority <= priority {

@@ -342,7 +342,7 @@ func randomDrain(seed uint64) drainInput {
 		for _, i := range rng.Perm(7)[:1+rng.IntN(4)] {
 			bucket := drainBucket{Priority: int32(i-2) * 100, Seconds: rng.Int64N(15)}
 			if i == 6 {
-				bucket.Priority = topPriority
+				bucket.Priority = criticalPriority
 			}
 			in.ByPriority, sum = append(in.ByPriority, bucket), sum+bucket.Seconds
 		}
@@ -372,7 +372,7 @@ func randomDrain(seed uint64) drainInput {
 		case 1:
 			p.Class = "system-node-critical"
 		case 2, 3:
-			p.Priority = ptr.To(topPriority)
+			p.Priority = ptr.To(criticalPriority)
 		default:
 			p.Priority = ptr.To(rng.Int32N(9)*100 - 350)
 		}
@@ -396,7 +396,7 @@ func randomDrain(seed uint64) drainInput {
 
 // pod returns the pod of the API.
 func (p drainPod) pod() *v1.Pod {
-	pod := shutdowntest.Pod(p.Name, 0, -1)
+	pod := shutdowntest.Pod(p.Name, regularPriority, noGrace)
 	pod.Spec.Priority, pod.Spec.PriorityClassName, pod.Spec.TerminationGracePeriodSeconds = p.Priority, p.Class, p.Grace
 	return pod
 }

@@ -117,7 +117,7 @@ func TestADrainLogsItsTimeAndWhatSetsIt(t *testing.T) {
 		"the announcement":              {change: func(n *node) { n.setLimit(20 * time.Second) }, deadline: 8 * time.Second, least: 7 * time.Second, most: 8 * time.Second},
 	} {
 		t.Run(setBy, func(t *testing.T) {
-			inBubble(t, list(shutdowntest.Pod("web", 0, 5)), func(t *testing.T, n *node) {
+			inBubble(t, list(shutdowntest.Pod("web", regularPriority, 5)), func(t *testing.T, n *node) {
 				if c.change != nil {
 					c.change(n)
 				}

@@ -99,7 +99,7 @@ func TestALoggerThatBlocksDelaysNoDrain(t *testing.T) {
 	for name, blocksAtStart := range map[string]bool{"from the start": true, "from the announcement": false} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				n := newNode(t, list(shutdowntest.Pod("web", 0, 30)))
+				n := newNode(t, list(shutdowntest.Pod("web", regularPriority, 30)))
 				var isBlocked atomic.Bool
 				released := make(chan struct{})
 				n.log.Logger = funcr.New(func(string, string) {
@@ -142,9 +142,9 @@ func TestAnOutcomeOtherThanGracefulIsLogged(t *testing.T) {
 func TestAKillerThatFindsNothingOfARunningPodIsLogged(t *testing.T) {
 	inBubble(t, twoPods(), func(t *testing.T, n *node) {
 		n.opts.ListPods = func(context.Context) ([]*v1.Pod, error) {
-			ended := shutdowntest.Pod("ended", 0, 30)
+			ended := shutdowntest.Pod("ended", regularPriority, 30)
 			ended.Status.Phase = v1.PodSucceeded
-			return []*v1.Pod{shutdowntest.Pod("web", 0, 30), ended}, nil
+			return []*v1.Pod{shutdowntest.Pod("web", regularPriority, 30), ended}, nil
 		}
 		n.opts.Killer = shutdown.PodKillerFunc(func(context.Context, *v1.Pod, shutdown.KillRequest) (shutdown.KillResult, error) {
 			return shutdown.KillResult{Outcome: "NotFound"}, nil
@@ -181,7 +181,7 @@ func TestFailuresAreLoggedOnce(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			inBubble(t, list(shutdowntest.Pod("web", 0, 5)), func(t *testing.T, n *node) {
+			inBubble(t, list(shutdowntest.Pod("web", regularPriority, 5)), func(t *testing.T, n *node) {
 				fail(n)
 				n.run()
 				n.advance(time.Second)
@@ -211,7 +211,7 @@ func TestAPanicOfListPodsIsLoggedOnce(t *testing.T) {
 // The killer hangs, which is logged once, 5 s after the grace period of 5 s: not yet at 9 s, but at 11 s. Any other call is
 // logged when it has taken 5 s, such as a list that takes 20 s.
 func TestAHangingCallIsLoggedOnce(t *testing.T) {
-	inBubble(t, list(shutdowntest.Pod("web", 0, 5)), func(t *testing.T, n *node) {
+	inBubble(t, list(shutdowntest.Pod("web", regularPriority, 5)), func(t *testing.T, n *node) {
 		n.killer.Default = shutdowntest.Behaviour{Hangs: true, IgnoresContext: true}
 		n.opts.ListPods = func(_ context.Context) ([]*v1.Pod, error) {
 			if len(n.killer.Kills()) > 0 {

@@ -61,7 +61,7 @@ func TestWithItsGateOffTheManagerOnlyDrainsOnTrigger(t *testing.T) {
 	gate := featuregate.NewFeatureGate()
 	require.NoError(t, shutdown.AddFeatureGates(gate))
 	require.NoError(t, gate.Set("GracefulNodeShutdown=false"))
-	inBubble(t, list(shutdowntest.Pod("web", 0, 5)), func(t *testing.T, n *node) {
+	inBubble(t, list(shutdowntest.Pod("web", regularPriority, 5)), func(t *testing.T, n *node) {
 		n.opts.Gates = gate
 		n.opts.Config = config(0, 0, priorityPeriod(0, 10))
 		n.run()
@@ -187,7 +187,7 @@ func TestTheEndOfRunInterruptsADrain(t *testing.T) {
 // The session is lost while Run ends, which happens when the machine stops the bus. Run returns nil.
 func TestASessionThatIsLostAtTheEndOfRunIsNoError(t *testing.T) {
 	for range 200 { // chance decides whether the manager sees the loss or the end first
-		inBubble(t, list(shutdowntest.Pod("web", 0, 5)), func(_ *testing.T, n *node) {
+		inBubble(t, list(shutdowntest.Pod("web", regularPriority, 5)), func(_ *testing.T, n *node) {
 			n.run()
 			n.host.Lose()
 			n.end()

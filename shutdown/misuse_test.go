@@ -142,7 +142,7 @@ func TestTriggerRefusesAKindThatItDoesNotKnow(t *testing.T) {
 // ListPods lists pods that cannot be told apart: two with one UID, whose conflict is named once although one is listed
 // three times, and two without a UID that have the same name. Only one of each is killed.
 func TestPodsThatCannotBeToldApartAreAnError(t *testing.T) {
-	web, other := shutdowntest.Pod("web", 0, 5), shutdowntest.Pod("other", 0, 5)
+	web, other := shutdowntest.Pod("web", regularPriority, 5), shutdowntest.Pod("other", regularPriority, 5)
 	web.UID, other.UID = "1", "1"
 	withoutUID := func() *v1.Pod { return &v1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "no-uid"}} }
 	inBubble(t, list(web, other, web, web.DeepCopy(), withoutUID(), withoutUID()), func(t *testing.T, n *node) {
@@ -161,7 +161,7 @@ func TestPodsThatCannotBeToldApartAreAnError(t *testing.T) {
 // ListPods lists a nil pod and one with neither a UID nor a name. No killer could find such a pod, so that it is not
 // killed, and the error says so.
 func TestAPodWithoutAnIdentityIsAnError(t *testing.T) {
-	inBubble(t, []*v1.Pod{nil, {}, shutdowntest.Pod("web", 0, 5)}, func(t *testing.T, n *node) {
+	inBubble(t, []*v1.Pod{nil, {}, shutdowntest.Pod("web", regularPriority, 5)}, func(t *testing.T, n *node) {
 		n.run()
 		report, err := n.m.TerminateAll(t.Context())
 		require.EqualError(t, err, "Options.ListPods lists a pod that is nil or has neither a UID nor a name: it is not killed")
@@ -207,7 +207,7 @@ func TestPlanSurvivesAPriorityOfThatMisbehaves(t *testing.T) {
 // The host grants 5 s, and web uses all of them. No time is left for the list before the second bucket, which has no pods.
 // That is no error of ListPods, which returns at once.
 func TestPodsThatUseAllTheTimeAreNoErrorOfTheList(t *testing.T) {
-	inBubble(t, list(shutdowntest.Pod("web", 0, 30)), func(t *testing.T, n *node) {
+	inBubble(t, list(shutdowntest.Pod("web", regularPriority, 30)), func(t *testing.T, n *node) {
 		n.setLimit(5 * time.Second)
 		n.opts.ListPods = func(context.Context) ([]*v1.Pod, error) {
 			<-time.After(time.Millisecond) // an informer needs less
@@ -225,7 +225,7 @@ func TestPodsThatUseAllTheTimeAreNoErrorOfTheList(t *testing.T) {
 // sent the signal, or more than a second before the list. It says nothing of a pod that ended right before the list, which
 // may come from an informer, of one that had no container to stop, and of one whose status says that it has ended.
 func TestPodsThatAreListedAfterTheirKillsAreLogged(t *testing.T) {
-	failed, terminated := shutdowntest.Pod("web", 0, 30), shutdowntest.Pod("web", 0, 30)
+	failed, terminated := shutdowntest.Pod("web", regularPriority, 30), shutdowntest.Pod("web", regularPriority, 30)
 	failed.Status.Phase = v1.PodFailed
 	terminated.Status.ContainerStatuses = []v1.ContainerStatus{{State: v1.ContainerState{Terminated: &v1.ContainerStateTerminated{}}}}
 	for name, c := range map[string]struct {
@@ -236,7 +236,7 @@ func TestPodsThatAreListedAfterTheirKillsAreLogged(t *testing.T) {
 	}{
 		"the kill returns at once":       {pods: twoPods(), isLogged: true},
 		"the kill is long over":          {pods: twoPods(), kill: shutdowntest.Behaviour{Takes: time.Second}, isLogged: true}, // that of web, when etcd has ended
-		"the kill is just over":          {pods: list(shutdowntest.Pod("web", 0, 30)), kill: shutdowntest.Behaviour{Takes: time.Second}},
+		"the kill is just over":          {pods: list(shutdowntest.Pod("web", regularPriority, 30)), kill: shutdowntest.Behaviour{Takes: time.Second}},
 		"nothing was to be stopped":      {pods: twoPods(), outcome: "NotFound"},
 		"the pod has failed":             {pods: list(failed)},
 		"all containers have terminated": {pods: list(terminated)},
@@ -359,7 +359,7 @@ func TestATimeoutOfMoreThanADayIsAnError(t *testing.T) {
 // The killer gives the pod another UID and name. The list has the same *v1.Pod, so that the pod is killed again as another
 // one. The report names the pod by the name that it was listed with.
 func TestAKillerThatChangesThePodIsReported(t *testing.T) {
-	inBubble(t, list(shutdowntest.Pod("web", 0, 5)), func(t *testing.T, n *node) {
+	inBubble(t, list(shutdowntest.Pod("web", regularPriority, 5)), func(t *testing.T, n *node) {
 		n.opts.Killer = shutdown.PodKillerFunc(func(_ context.Context, pod *v1.Pod, _ shutdown.KillRequest) (shutdown.KillResult, error) {
 			pod.UID, pod.Name = "changed", "changed"
 			return shutdown.KillResult{Outcome: "Changed"}, nil
@@ -374,7 +374,7 @@ func TestAKillerThatChangesThePodIsReported(t *testing.T) {
 
 // PriorityOf hangs in a drain. The report blames PriorityOf alone, not the list of the pods.
 func TestAPriorityOfThatHangsIsNoErrorOfTheList(t *testing.T) {
-	batch := shutdowntest.Pod("batch", 0, 5)
+	batch := shutdowntest.Pod("batch", regularPriority, 5)
 	batch.Spec.Priority, batch.Spec.PriorityClassName = nil, "batch"
 	inBubble(t, list(batch), func(t *testing.T, n *node) {
 		release := make(chan struct{})

@@ -244,9 +244,6 @@ func outcomes(report shutdown.Report) map[string]string {
 	return all
 }
 
-// topPriority is the lowest priority of critical pods, which have the second bucket.
-const topPriority int32 = 2_000_000_000
-
 // recorder records events.
 type recorder struct {
 	mu     sync.Mutex

@@ -24,12 +24,12 @@ import (
 //   - After a reboot (boot ID "next") the pod named hangs has ended with the old boot: its status is sent without a kill.
 //     The static pod runs again, so that its status is not sent.
 func TestPendingStatusesAreSentByTheNextAgent(t *testing.T) {
-	ended := shutdowntest.Pod("ended", 0, 5)
+	ended := shutdowntest.Pod("ended", regularPriority, 5)
 	ended.Spec.Containers = []v1.Container{{Name: "main", Image: "secret"}}
 	static := staticPod()
 	for id, want := range map[string][]string{"one": {"ended", "hangs", "static"}, "next": {"ended", "hangs"}} {
 		t.Run(id, func(t *testing.T) {
-			inBubbleWithState(t, list(ended, static, shutdowntest.Pod("hangs", 0, 5)), func(t *testing.T, n *node, one *boot) {
+			inBubbleWithState(t, list(ended, static, shutdowntest.Pod("hangs", regularPriority, 5)), func(t *testing.T, n *node, one *boot) {
 				c := &cluster{unreachable: true}
 				n.opts.Reporter = c
 				n.killer.Pods = map[string]shutdowntest.Behaviour{"hangs": {Hangs: true}, "ended": {Status: &v1.PodStatus{Phase: v1.PodSucceeded}}}
@@ -47,7 +47,7 @@ func TestPendingStatusesAreSentByTheNextAgent(t *testing.T) {
 					n.advance(time.Second)
 					require.Empty(t, c.flushedPods())
 					require.False(t, n.m.Admit(ended).Admit, "its status is pending")
-					require.True(t, n.m.Admit(shutdowntest.Pod("other", 0, 5)).Admit)
+					require.True(t, n.m.Admit(shutdowntest.Pod("other", regularPriority, 5)).Admit)
 					n.end()
 				}
 				n.runOnBoot(nextBoot)
@@ -72,7 +72,7 @@ func TestPendingStatusesAreSentByTheNextAgent(t *testing.T) {
 // A pod hangs until the machine reboots. The agent of the next boot sends its final status, and deletes it, as PolicyDelete
 // says.
 func TestThePodOfAPreviousBootIsDeleted(t *testing.T) {
-	inBubbleWithState(t, list(shutdowntest.Pod("hangs", 0, 5)), func(t *testing.T, n *node, one *boot) {
+	inBubbleWithState(t, list(shutdowntest.Pod("hangs", regularPriority, 5)), func(t *testing.T, n *node, one *boot) {
 		c := &cluster{}
 		n.opts.Reporter = c
 		n.opts.Policy = func(source.Kind) shutdown.PodPolicy { return shutdown.PolicyDelete }
@@ -93,7 +93,7 @@ func TestThePodOfAPreviousBootIsDeleted(t *testing.T) {
 // NewManager finds a pending status in the state log, so that the pod is refused even before Run. The previous agent, which
 // still runs, then sends the status. The pod is admitted once Run has read the log again.
 func TestAPodWithAPendingStatusIsRefusedBeforeRun(t *testing.T) {
-	web := shutdowntest.Pod("web", 0, 5)
+	web := shutdowntest.Pod("web", regularPriority, 5)
 	inBubbleWithState(t, list(web), func(t *testing.T, n *node, one *boot) {
 		c := &cluster{unreachable: true}
 		n.opts.Reporter = c
@@ -119,7 +119,7 @@ func TestAPodWithAPendingStatusIsRefusedBeforeRun(t *testing.T) {
 // FlushPod ignores its context and succeeds only after Run has ended, too late for the log. The status stays pending in the
 // log: the pod is refused, and the next agent sends the status again.
 func TestAStatusThatIsAcknowledgedAfterRunStaysPending(t *testing.T) {
-	web := shutdowntest.Pod("web", 0, 5)
+	web := shutdowntest.Pod("web", regularPriority, 5)
 	inBubbleWithState(t, list(web), func(t *testing.T, n *node, one *boot) {
 		n.opts.Reporter = &lateCluster{}
 		n.runOnBoot(one)

@@ -21,7 +21,7 @@ import (
 // useGreedyPods gives a node two pods that request more time than there is and use all that they get.
 func useGreedyPods(n *node) {
 	n.killer.Default = shutdowntest.Behaviour{Takes: time.Hour}
-	n.setPods(shutdowntest.Pod("web", 0, 600), shutdowntest.Pod("etcd", topPriority, 600))
+	n.setPods(shutdowntest.Pod("web", regularPriority, 600), shutdowntest.Pod("etcd", criticalPriority, 600))
 }
 
 // enableAllSteps gives a drain all steps but Prepare.
@@ -110,7 +110,7 @@ func TestPlanAppliesTheLimitsOfHostAndOptions(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			inBubble(t, nil, func(t *testing.T, n *node) {
 				useGreedyPods(n)
-				n.setPods(append(n.currentPods(), shutdowntest.Pod("plain", 0, -1))...)
+				n.setPods(append(n.currentPods(), shutdowntest.Pod("plain", regularPriority, noGrace))...)
 				c.set(n)
 				n.run()
 				require.Equal(t, c.want, granted(n.m.Plan()))

@@ -23,8 +23,8 @@ import (
 // all pods that are listed when it begins and were not killed yet, those of the lower priority too. A pod that is listed
 // twice (low and stays) is killed once, and a nil pod is left out.
 func TestABucketKillsThePodsThatAreListedWhenItBegins(t *testing.T) {
-	low, stays := shutdowntest.Pod("low", 0, 60), shutdowntest.Pod("stays", topPriority, 60)
-	vanishes, rises, falls := shutdowntest.Pod("vanishes", topPriority, 60), shutdowntest.Pod("rises", 0, 60), shutdowntest.Pod("falls", topPriority, 60)
+	low, stays := shutdowntest.Pod("low", regularPriority, 60), shutdowntest.Pod("stays", criticalPriority, 60)
+	vanishes, rises, falls := shutdowntest.Pod("vanishes", criticalPriority, 60), shutdowntest.Pod("rises", regularPriority, 60), shutdowntest.Pod("falls", criticalPriority, 60)
 	inBubble(t, list(low, nil, stays, low, vanishes, rises, falls, stays.DeepCopy()), func(t *testing.T, n *node) {
 		n.killer.Default = shutdowntest.Behaviour{Takes: 5 * time.Second}
 		n.run()
@@ -36,8 +36,8 @@ func TestABucketKillsThePodsThatAreListedWhenItBegins(t *testing.T) {
 		deleted := stays.DeepCopy()
 		deleted.DeletionTimestamp, deleted.DeletionGracePeriodSeconds = ptr.To(metav1.Now()), ptr.To(int64(3))
 		higher, lower := rises.DeepCopy(), falls.DeepCopy()
-		higher.Spec.Priority, lower.Spec.Priority = ptr.To(topPriority), ptr.To(int32(0))
-		n.setPods(higher, nil, newPodUnderTheName(low), deleted, lower, deleted, shutdowntest.Pod("late", 0, 2))
+		higher.Spec.Priority, lower.Spec.Priority = ptr.To(criticalPriority), ptr.To(regularPriority)
+		n.setPods(higher, nil, newPodUnderTheName(low), deleted, lower, deleted, shutdowntest.Pod("late", regularPriority, 2))
 		n.advance(time.Minute)
 		kills := n.killer.Kills()
 		require.Len(t, kills, 6)
@@ -129,7 +129,7 @@ func TestAnEarlierDeadlineAppliesToAPodThatIsListedLast(t *testing.T) {
 	inBubble(t, twoPods(), func(t *testing.T, n *node) {
 		n.killer.OnKill = func(pod *v1.Pod) {
 			if pod.Name == "etcd" {
-				n.setPods(shutdowntest.Pod("late", 0, 60))
+				n.setPods(shutdowntest.Pod("late", regularPriority, 60))
 			}
 		}
 		n.killer.Pods = map[string]shutdowntest.Behaviour{"late": {Takes: time.Hour}}
@@ -148,10 +148,10 @@ func TestAnEarlierDeadlineAppliesToAPodThatIsListedLast(t *testing.T) {
 
 // Options.Plan.PriorityOf says that the class gold is critical: vault is killed with the second bucket, after web.
 func TestPriorityOfDecidesTheBucket(t *testing.T) {
-	vault := shutdowntest.Pod("vault", 0, 60)
+	vault := shutdowntest.Pod("vault", regularPriority, 60)
 	vault.Spec.Priority, vault.Spec.PriorityClassName = nil, "gold"
-	inBubble(t, list(shutdowntest.Pod("web", 0, 60), vault), func(t *testing.T, n *node) {
-		n.opts.Plan.PriorityOf = func(class string) (int32, bool) { return topPriority, class == "gold" }
+	inBubble(t, list(shutdowntest.Pod("web", regularPriority, 60), vault), func(t *testing.T, n *node) {
+		n.opts.Plan.PriorityOf = func(class string) (int32, bool) { return criticalPriority, class == "gold" }
 		n.killer.Default = shutdowntest.Behaviour{Takes: 5 * time.Second}
 		n.run()
 		began := time.Now()

@@ -13,6 +13,15 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown/shutdowntest"
 )
 
+// The priority of the pods in the first bucket, and the lowest priority of critical pods, which are in the second one.
+const (
+	regularPriority  int32 = 0
+	criticalPriority int32 = 2_000_000_000
+)
+
+// noGrace is the grace period of a pod that has none.
+const noGrace = -1
+
 // allOff is a feature gate of which every feature is off.
 type allOff struct {
 	featuregate.FeatureGate // nil: only Enabled is called
@@ -38,7 +47,7 @@ func priorityPeriod(priority int32, seconds int64) plan.PodPriorityGracePeriod {
 
 // staticPod is a pod of a manifest file, which is started again under its UID.
 func staticPod() *v1.Pod {
-	pod := shutdowntest.Pod("static", 0, 5)
+	pod := shutdowntest.Pod("static", regularPriority, 5)
 	pod.Annotations = map[string]string{staticpod.SourceAnnotation: "file"}
 	return pod
 }

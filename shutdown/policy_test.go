@@ -22,7 +22,7 @@ import (
 // policy is PolicyLeaveAsIs for reboots, PolicyDelete for halts, and PolicySetTerminal for all else.
 func statusAfterShutdown(t *testing.T, kind source.Kind, status v1.PodStatus) (after v1.PodStatus) {
 	t.Helper()
-	pod := shutdowntest.Pod("web", 0, 5)
+	pod := shutdowntest.Pod("web", regularPriority, 5)
 	pod.Status, pod.Generation = status, 7
 	inBubble(t, list(pod), func(t *testing.T, n *node) {
 		n.opts.Policy = func(kind source.Kind) shutdown.PodPolicy {
@@ -123,21 +123,21 @@ func flushedUnder(t *testing.T, policy shutdown.PodPolicy, behaviours map[string
 
 // daemonSetPod returns a pod that a DaemonSet controls.
 func daemonSetPod(name string) *v1.Pod {
-	pod := shutdowntest.Pod(name, 0, 5)
+	pod := shutdowntest.Pod(name, regularPriority, 5)
 	pod.OwnerReferences = []metav1.OwnerReference{{Kind: "DaemonSet", Name: name, Controller: ptr.To(true)}}
 	return pod
 }
 
 // mirrorPod returns the API server's copy of a static pod.
 func mirrorPod(name string) *v1.Pod {
-	pod := shutdowntest.Pod(name, 0, 5)
+	pod := shutdowntest.Pod(name, regularPriority, 5)
 	pod.Annotations = map[string]string{v1.MirrorPodAnnotationKey: "hash"}
 	return pod
 }
 
 // deletedPod returns a pod with a deletion timestamp.
 func deletedPod(name string) *v1.Pod {
-	pod := shutdowntest.Pod(name, 0, 5)
+	pod := shutdowntest.Pod(name, regularPriority, 5)
 	pod.DeletionTimestamp = &metav1.Time{Time: time.Unix(1, 0)}
 	return pod
 }
@@ -146,7 +146,7 @@ func deletedPod(name string) *v1.Pod {
 // reason and condition of a final status in it; but a pod that is Succeeded stays so.
 func TestAFlushedPodHasTheFinalStatus(t *testing.T) {
 	ended := v1.PodStatus{Phase: v1.PodRunning, ContainerStatuses: []v1.ContainerStatus{{Name: "main"}}}
-	web, job, plain := shutdowntest.Pod("web", 0, 5), shutdowntest.Pod("job", 0, 5), shutdowntest.Pod("plain", 0, 5)
+	web, job, plain := shutdowntest.Pod("web", regularPriority, 5), shutdowntest.Pod("job", regularPriority, 5), shutdowntest.Pod("plain", regularPriority, 5)
 	final, report := flushedUnder(t, shutdown.PolicySetTerminal, map[string]shutdowntest.Behaviour{
 		"web": {Status: &ended},
 		"job": {Status: &v1.PodStatus{Phase: v1.PodSucceeded}},
@@ -168,7 +168,7 @@ func TestAFlushedPodHasTheFinalStatus(t *testing.T) {
 
 // FlushPod changes the pod that it gets. The listed pod does not change, because they share no memory.
 func TestAFlushedPodIsACopy(t *testing.T) {
-	pod := shutdowntest.Pod("web", 0, 5)
+	pod := shutdowntest.Pod("web", regularPriority, 5)
 	pod.Status.ContainerStatuses = []v1.ContainerStatus{{Name: "main", Ready: true}}
 	inBubble(t, list(pod), func(t *testing.T, n *node) {
 		n.opts.Reporter = flushFunc(func(final *v1.Pod) error {
@@ -184,7 +184,7 @@ func TestAFlushedPodIsACopy(t *testing.T) {
 
 // With PolicyLeaveAsIs only pods with a deletion timestamp get a final status.
 func TestPolicyLeaveAsIsFlushesOnlyDeletedPods(t *testing.T) {
-	final, report := flushedUnder(t, shutdown.PolicyLeaveAsIs, nil, shutdowntest.Pod("web", 0, 5), deletedPod("gone"))
+	final, report := flushedUnder(t, shutdown.PolicyLeaveAsIs, nil, shutdowntest.Pod("web", regularPriority, 5), deletedPod("gone"))
 	require.Len(t, final, 1)
 	require.Equal(t, v1.PodFailed, final["gone"].Status.Phase, "it does not come back")
 	require.Equal(t, time.Unix(1, 0), final["gone"].DeletionTimestamp.Time)
@@ -196,9 +196,9 @@ func TestPolicyLeaveAsIsFlushesOnlyDeletedPods(t *testing.T) {
 // PolicyDelete skips static pods and pods that a DaemonSet controls, like kubectl drain. The pod "owned" is deleted:
 // a DaemonSet is among its owners, but a ReplicaSet controls it.
 func TestPolicyDeleteSkipsStaticAndDaemonSetPods(t *testing.T) {
-	other := shutdowntest.Pod("owned", 0, 5)
+	other := shutdowntest.Pod("owned", regularPriority, 5)
 	other.OwnerReferences = []metav1.OwnerReference{{Kind: "ReplicaSet", Name: "owned", Controller: ptr.To(true)}, {Kind: "DaemonSet", Name: "owned"}}
-	web := shutdowntest.Pod("web", 0, 5)
+	web := shutdowntest.Pod("web", regularPriority, 5)
 	final, _ := flushedUnder(t, shutdown.PolicyDelete, nil, web, other, daemonSetPod("agent"), mirrorPod("etcd"), deletedPod("gone"))
 	require.Len(t, final, 3)
 	for _, name := range []string{"web", "owned"} {
@@ -216,7 +216,7 @@ func TestAnUnusablePolicyIsReported(t *testing.T) {
 		`unknown pod policy "Restart" for a shutdown of kind "reboot", using SetTerminal`: func(source.Kind) shutdown.PodPolicy { return "Restart" },
 		"failed to get the pod policy, using SetTerminal: Options.Policy panicked: a bug": func(source.Kind) shutdown.PodPolicy { panic("a bug") },
 	} {
-		inBubble(t, list(shutdowntest.Pod("web", 0, 5)), func(t *testing.T, n *node) {
+		inBubble(t, list(shutdowntest.Pod("web", regularPriority, 5)), func(t *testing.T, n *node) {
 			reporter := &shutdowntest.Reporter{}
 			n.opts.Reporter = reporter
 			n.opts.Policy = policy
@@ -234,7 +234,7 @@ func TestAnUnusablePolicyIsReported(t *testing.T) {
 // reboot. The pods that are killed from then on get the policy of a reboot, PolicyLeaveAsIs. The pod that was being killed
 // before gets a final status.
 func TestTheKindOfTheHostDecidesOnThePolicy(t *testing.T) {
-	pods := list(shutdowntest.Pod("web", 0, 5), shutdowntest.Pod("critical", topPriority, 5))
+	pods := list(shutdowntest.Pod("web", regularPriority, 5), shutdowntest.Pod("critical", criticalPriority, 5))
 	inBubble(t, pods, func(t *testing.T, n *node) {
 		n.killer.Pods = map[string]shutdowntest.Behaviour{"web": {Takes: 3 * time.Second}}
 		n.opts.Policy = func(kind source.Kind) shutdown.PodPolicy {
@@ -259,7 +259,7 @@ func TestTheKindOfTheHostDecidesOnThePolicy(t *testing.T) {
 // An agent announces a reboot itself, and then the host announces that it switches the machine off. When the host cancels
 // that, the shutdown is a reboot again. critical, which is killed after that, gets the policy of a reboot.
 func TestTheKindOfACancelledAnnouncementDecidesNothing(t *testing.T) {
-	pods := list(shutdowntest.Pod("web", 0, 5), shutdowntest.Pod("critical", topPriority, 5))
+	pods := list(shutdowntest.Pod("web", regularPriority, 5), shutdowntest.Pod("critical", criticalPriority, 5))
 	inBubble(t, pods, func(t *testing.T, n *node) {
 		n.killer.Pods = map[string]shutdowntest.Behaviour{"web": {Takes: 3 * time.Second}}
 		n.opts.Policy = func(kind source.Kind) shutdown.PodPolicy {

@@ -33,7 +33,7 @@ func (n *node) reportOfNextBoot() shutdown.Report {
 // The report has the grace period, the times, the outcome and the error of each kill. There is no report before the drain
 // is over.
 func TestTheReportHasEachKill(t *testing.T) {
-	pods := list(shutdowntest.Pod("web", 0, 60), shutdowntest.Pod("broken", 0, 5), shutdowntest.Pod("etcd", topPriority, 60))
+	pods := list(shutdowntest.Pod("web", regularPriority, 60), shutdowntest.Pod("broken", regularPriority, 5), shutdowntest.Pod("etcd", criticalPriority, 60))
 	inBubble(t, pods, func(t *testing.T, n *node) {
 		n.killer.Pods = map[string]shutdowntest.Behaviour{
 			"web":    {Takes: time.Hour},
@@ -52,7 +52,7 @@ func TestTheReportHasEachKill(t *testing.T) {
 			Pods: []shutdown.PodReport{
 				{Namespace: "default", Name: "web", UID: "uid-web", GrantedSeconds: 20, Started: began, Ended: at(20), Outcome: "GraceExceeded"},
 				{Namespace: "default", Name: "broken", UID: "uid-broken", GrantedSeconds: 5, Started: began, Outcome: "Graceful", Error: "no such sandbox: the kill is not retried"},
-				{Namespace: "default", Name: "etcd", UID: "uid-etcd", Priority: topPriority, Bucket: topPriority, GrantedSeconds: 10, Started: at(20), Ended: at(20), Outcome: "Graceful"},
+				{Namespace: "default", Name: "etcd", UID: "uid-etcd", Priority: criticalPriority, Bucket: criticalPriority, GrantedSeconds: 10, Started: at(20), Ended: at(20), Outcome: "Graceful"},
 			},
 		}, n.lastReport())
 	})
@@ -62,7 +62,7 @@ func TestTheReportHasEachKill(t *testing.T) {
 // stuck ends later than the drain, and has no end in the report before that. The agents of later boots have the same
 // report.
 func TestTheStoredReportFollowsTheShutdown(t *testing.T) {
-	inBubbleWithState(t, list(shutdowntest.Pod("web", 0, 60), shutdowntest.Pod("stuck", 0, 5)), func(t *testing.T, n *node, one *boot) {
+	inBubbleWithState(t, list(shutdowntest.Pod("web", regularPriority, 60), shutdowntest.Pod("stuck", regularPriority, 5)), func(t *testing.T, n *node, one *boot) {
 		stored := func() shutdown.Report {
 			report, found, err := shutdown.StoredReport(n.opts.StateDir)
 			require.NoError(t, err)
@@ -95,7 +95,7 @@ func TestTheStoredReportFollowsTheShutdown(t *testing.T) {
 // the shutdown, the buckets, the pods, and how many pods were refused. The drain takes 30 s, because slow uses all time of
 // both buckets.
 func TestMetricsFollowTheShutdown(t *testing.T) {
-	inBubble(t, list(shutdowntest.Pod("web", 0, 5), shutdowntest.Pod("slow", topPriority, 60)), func(t *testing.T, n *node) {
+	inBubble(t, list(shutdowntest.Pod("web", regularPriority, 5), shutdowntest.Pod("slow", criticalPriority, 60)), func(t *testing.T, n *node) {
 		reg := prometheus.NewPedanticRegistry()
 		m, err := metrics.NewShutdown(reg, metrics.Options{})
 		require.NoError(t, err)
@@ -133,7 +133,7 @@ func TestMetricsFollowTheShutdown(t *testing.T) {
 // A pod is counted under the killer's outcome, even if the killer also returned an error. Without an outcome it is
 // counted as Ended, or as Failed if there is an error.
 func TestPodsAreCountedByOutcome(t *testing.T) {
-	inBubble(t, list(shutdowntest.Pod("good", 0, 5), shutdowntest.Pod("fine", 0, 5), shutdowntest.Pod("bad", 0, 5), shutdowntest.Pod("stuck", 0, 5)), func(t *testing.T, n *node) {
+	inBubble(t, list(shutdowntest.Pod("good", regularPriority, 5), shutdowntest.Pod("fine", regularPriority, 5), shutdowntest.Pod("bad", regularPriority, 5), shutdowntest.Pod("stuck", regularPriority, 5)), func(t *testing.T, n *node) {
 		reg := prometheus.NewPedanticRegistry()
 		m, err := metrics.NewShutdown(reg, metrics.Options{})
 		require.NoError(t, err)
@@ -227,7 +227,7 @@ func asJSON(t *testing.T, value any) string {
 // 5 s, begins 1 s later, and is over after these 5 s. Because web still runs, OnReport gets the report of the first shutdown
 // only 10 s after web's grace period, and so after the second one. LastReport still returns the report of the second one.
 func TestLastReportIsThatOfTheLatestShutdown(t *testing.T) {
-	inBubble(t, []*v1.Pod{shutdowntest.Pod("web", 0, 5)}, func(t *testing.T, n *node) {
+	inBubble(t, []*v1.Pod{shutdowntest.Pod("web", regularPriority, 5)}, func(t *testing.T, n *node) {
 		var reported []source.Kind
 		n.opts.OnReport = func(_ context.Context, r shutdown.Report) { reported = append(reported, r.Kind) }
 		n.killer.Default = shutdowntest.Behaviour{Hangs: true}
@@ -247,7 +247,7 @@ func TestLastReportIsThatOfTheLatestShutdown(t *testing.T) {
 // A pod outlives two cancelled shutdowns, and a third one begins. Until that ends, the last report is that of the second,
 // which still has the pod.
 func TestTheLastReportKeepsItsPods(t *testing.T) {
-	inBubble(t, list(shutdowntest.Pod("web", 0, 5)), func(t *testing.T, n *node) {
+	inBubble(t, list(shutdowntest.Pod("web", regularPriority, 5)), func(t *testing.T, n *node) {
 		n.killer.Default = shutdowntest.Behaviour{Hangs: true}
 		n.run()
 		for range 2 {

@@ -95,7 +95,7 @@ func (n *node) crash() {
 // twoPods returns web, in the first bucket of 20 s, and etcd, in the second one of 10 s. Both have a grace
 // period of 60 s, so that the buckets limit it.
 func twoPods() []*v1.Pod {
-	return list(shutdowntest.Pod("web", 0, 60), shutdowntest.Pod("etcd", topPriority, 60))
+	return list(shutdowntest.Pod("web", regularPriority, 60), shutdowntest.Pod("etcd", criticalPriority, 60))
 }
 
 // fileContains reports whether a file exists and contains a text.

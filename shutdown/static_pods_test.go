@@ -51,7 +51,7 @@ func TestARestartedStaticPodWithdrawsItsFinalStatus(t *testing.T) {
 	static := staticPod()
 	for name, restarts := range map[string]bool{"by its agent": false, "by the next agent": true} {
 		t.Run(name, func(t *testing.T) {
-			inBubbleWithState(t, list(static, shutdowntest.Pod("web", 0, 5)), func(t *testing.T, n *node, one *boot) {
+			inBubbleWithState(t, list(static, shutdowntest.Pod("web", regularPriority, 5)), func(t *testing.T, n *node, one *boot) {
 				c := &cluster{unreachable: true}
 				n.opts.Reporter = c
 				n.runOnBoot(one)

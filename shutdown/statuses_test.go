@@ -94,7 +94,7 @@ func (f flusher) FlushPod(ctx context.Context, pod *v1.Pod) error { return f.r.F
 func manyPods(n int, grace int64) []*v1.Pod {
 	pods := make([]*v1.Pod, n)
 	for i := range pods {
-		pods[i] = shutdowntest.Pod(fmt.Sprintf("pod-%04d", i), 0, grace)
+		pods[i] = shutdowntest.Pod(fmt.Sprintf("pod-%04d", i), regularPriority, grace)
 	}
 	return pods
 }
@@ -148,7 +148,7 @@ func TestStatusesAreSentTenAtATime(t *testing.T) {
 // therefore costs 2.5 s twice. The status of etcd, in the second bucket, takes 20 ms.
 func TestARefusedStatusDelaysNoOtherStatus(t *testing.T) {
 	inBubble(t, manyPods(300, 20), func(t *testing.T, n *node) {
-		n.pods = append(n.pods, shutdowntest.Pod("etcd", topPriority, 10))
+		n.pods = append(n.pods, shutdowntest.Pod("etcd", criticalPriority, 10))
 		server := newSlowServer(20 * time.Millisecond)
 		server.answer = func(_ context.Context, pod *v1.Pod) error {
 			if pod.Name == "pod-0000" {
@@ -222,7 +222,7 @@ func (slowMarker) MarkNotReady(context.Context, *v1.Pod) error {
 func TestMarksThatIgnoreTheirContextsDelayNoFinalStatus(t *testing.T) {
 	var pods []*v1.Pod
 	for i := range 10 {
-		pods = append(pods, shutdowntest.Pod(fmt.Sprint("web-", i), 0, 30))
+		pods = append(pods, shutdowntest.Pod(fmt.Sprint("web-", i), regularPriority, 30))
 	}
 	inBubble(t, pods, func(t *testing.T, n *node) {
 		reporter := &shutdowntest.Reporter{}

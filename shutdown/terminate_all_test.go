@@ -81,7 +81,7 @@ func TestCallsOfTerminateAllShareOneDrain(t *testing.T) {
 		require.ErrorIs(t, <-shortErr, context.DeadlineExceeded)
 		require.EqualError(t, <-other, err.Error())
 
-		n.setPods(shutdowntest.Pod("late", 0, 5))
+		n.setPods(shutdowntest.Pod("late", regularPriority, 5))
 		later, err := n.m.TerminateAll(t.Context())
 		require.Error(t, err)
 		require.Equal(t, first, later)
@@ -175,7 +175,7 @@ func TestTerminateAllEndsWithItsContext(t *testing.T) {
 func TestTerminateAllWaitsTenSecondsForAKillerThatHangs(t *testing.T) {
 	for name, runs := range map[string]bool{"during Run": true, "without Run": false} {
 		t.Run(name, func(t *testing.T) {
-			inBubble(t, list(shutdowntest.Pod("web", 0, 5)), func(t *testing.T, n *node) {
+			inBubble(t, list(shutdowntest.Pod("web", regularPriority, 5)), func(t *testing.T, n *node) {
 				n.killer.Default = shutdowntest.Behaviour{Hangs: true, IgnoresContext: true}
 				want, waited := "pod default/web: not known to have ended", 10*time.Second
 				if runs {
