@@ -81,7 +81,7 @@ func (a *announcements) isOwnerReplaced(body []any) bool {
 	owner := a.signals.ownerName()
 	err := dbus.Store(body, &name, &oldOwner, &newOwner)
 	isAboutLogind := err == nil && name == login1
-	isSameProcess := owner != "" && newOwner == owner // it started while subscribe ran, which has found it already
+	isSameProcess := owner != "" && newOwner == owner // it started while subscribe ran, so the session already has its name
 	if !isAboutLogind || isSameProcess {
 		return false
 	}

@@ -22,8 +22,8 @@ const (
 	logindUnit    = "systemd-logind.service"
 )
 
-// replyTimeout is the timeout of calls that are made for the manager, whose context may have no deadline. It is half
-// of the time that libdbus waits by default (25 s).
+// replyTimeout is the timeout of calls that are made for the manager, whose context may have no deadline. It is about
+// half of the time that libdbus waits by default (25 s).
 const replyTimeout = 12 * time.Second
 
 // callTimeout is the timeout of calls that the session makes by itself, for example to verify the lock. It is

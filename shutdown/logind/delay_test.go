@@ -49,7 +49,8 @@ func (h *host) writeFile(t *testing.T, file, content string) {
 	require.NoError(t, os.WriteFile(path, []byte(content), 0o644))
 }
 
-// logind's limit is at least the requested delay. It is granted as it is, and no drop-in is written.
+// logind's limit is at least the requested delay. RequestDelay grants that limit, even if it is longer than requested, and
+// writes no drop-in.
 func TestASufficientLimitIsKept(t *testing.T) {
 	for name, test := range map[string]struct{ limit, requested, granted time.Duration }{
 		"the same": {5 * time.Second, 5 * time.Second, 5 * time.Second},
@@ -115,9 +116,9 @@ func TestRequestDelayWaitsForTheReload(t *testing.T) {
 	requireGranted(t, h.connect(t), time.Minute)
 }
 
-// The file of another program has a name that sorts after ours, so that logind applies its 30 s. The error names that
-// file, and not the file with 20 s, whose name sorts before ours. A second request finds nothing to change, and must not
-// reload logind again.
+// Three files set logind's limit: our zz-kubegrace.conf to a minute, a file whose name sorts before ours to 20 s, and one
+// whose name sorts after ours to 30 s. The last one wins, so 30 s are granted, and the error names that file. A second
+// request finds nothing to change, and must not reload logind again.
 func TestAnotherFileCapsTheLimit(t *testing.T) {
 	h := newHost(t)
 	h.login1.SetLimit(30 * time.Second)
@@ -169,8 +170,8 @@ func TestTheSecondDirectoryIsUsedIfTheFirstIsReadOnly(t *testing.T) {
 	require.FileExists(t, filepath.Join(h.root, run, "zz-kubegrace.conf"))
 }
 
-// If the drop-in cannot be written anywhere, the old limit is granted. The error names every directory
-// that was tried.
+// etc and run are files, so the drop-in cannot be written below either of them. logind's limit of 5 s is granted, and the
+// error names both.
 func TestNoWritableDirectoryIsAnError(t *testing.T) {
 	h := newHost(t)
 	h.writeFile(t, "etc", "")
@@ -182,8 +183,8 @@ func TestNoWritableDirectoryIsAnError(t *testing.T) {
 	require.ErrorContains(t, err, filepath.Join(h.root, "run"))
 }
 
-// This agent writes its drop-in to /run. A file of the same name in /etc wins over it, and the error names the file in
-// /etc.
+// This agent writes its drop-in to /run. logind reads only the file of the same name in /etc, which sets 5 s. So 5 s are
+// granted, and the error names the file in /etc.
 func TestTheErrorNamesADropInThatWins(t *testing.T) {
 	h := newHost(t)
 	h.options.DropInDirs = []string{"/run/systemd/logind.conf.d"}

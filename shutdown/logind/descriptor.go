@@ -17,10 +17,10 @@ import (
 // errBadReply is the error if logind's reply should carry a file descriptor but has none.
 var errBadReply = errors.New("the reply has no descriptor")
 
-// callForDescriptor calls a method of logind's manager that returns one file descriptor, such as Inhibit. It
-// waits for the reply, or until ctx or the connection ends. A descriptor that arrives later is closed: nobody
-// could release that lock. A reply without a descriptor is errBadReply. If the connection has ended, the error wraps
-// [dbus.ErrClosed].
+// callForDescriptor calls a method of logind's manager that returns one file descriptor, such as Inhibit, whose descriptor
+// is the lock. It waits for the reply, or until ctx or the connection ends. A descriptor that arrives later is closed,
+// because nobody could release that lock. A reply without a descriptor is errBadReply. If the connection has ended, the
+// error wraps [dbus.ErrClosed].
 func (c *conn) callForDescriptor(ctx context.Context, method string, args ...any) (*os.File, error) {
 	message := &dbus.Message{Type: dbus.TypeMethodCall, Body: args, Headers: map[dbus.HeaderField]dbus.Variant{
 		dbus.FieldDestination: dbus.MakeVariant(login1),

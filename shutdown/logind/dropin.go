@@ -20,7 +20,8 @@ import (
 // else, and is never changed.
 const ownedMark = "# Written by kubegrace: how long a node shutdown may be delayed.\n"
 
-// dropIn says where the drop-in may be: the file with which this package raises logind's InhibitDelayMaxSec.
+// dropIn is the drop-in, the file with which this package raises logind's InhibitDelayMaxSec. The fields say where it may
+// be.
 type dropIn struct {
 	root  string   // the directory with the host's file system
 	files []string // paths on the host, the preferred one first

@@ -34,8 +34,9 @@ func TestADropInThatLogindDoesNotSeeIsAnError(t *testing.T) {
 	require.Len(t, systemd1.Reloads(), 1)
 }
 
-// logind does not see the drop-in, so that no reload has an effect. It is reloaded again only when the files have changed,
-// and when another delay is requested.
+// logind does not see the drop-in, so that no reload has an effect. RequestDelay reloads it again only when the files have
+// changed, and when another delay is requested. A new file with 2 min causes two reloads: the drop-in seems to be needless
+// and is removed, but logind's limit is too low, so the drop-in is written again.
 func TestAnUnseenDropInIsTriedAgainAfterAChange(t *testing.T) {
 	h := newHost(t)
 	systemd1 := logindfake.StartSystemd1(t, h.bus.Address, func() {}) // a reload without an effect

@@ -68,7 +68,7 @@ func TestRealFaults(t *testing.T) {
 
 // logind announces a shutdown at a random moment of the first 6 ms of a new session. Pending or an event must deliver
 // the shutdown; both do if the signal arrives before Pending's reply. logind then cancels the shutdown without a signal,
-// and the session must find that out by polling.
+// which the session must find out by polling: the last event is the cancellation. The test repeats this 200 times.
 func TestAShutdownDuringConnectIsDelivered(t *testing.T) {
 	h := newHost(t)
 	h.login1.SetLimit(30 * time.Second)

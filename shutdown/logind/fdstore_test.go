@@ -162,8 +162,9 @@ func hostWithFDStore(t *testing.T) (*host, *logindhost.FDStore) {
 	return h, logindhost.StartFDStore(t, storeMax)
 }
 
-// Each lock is stored under a name of its own. When the agent replaces or releases a lock, the stored copy is
-// removed: otherwise logind would delay the shutdown for nobody.
+// Each lock is stored under a name of its own. The command "again" takes a lock before it closes the previous one, so the
+// names alternate: inhibitor, inhibitor-2, inhibitor. When the agent replaces or releases a lock, the stored copy is
+// removed. Otherwise logind would delay the shutdown for nobody.
 func TestInhibitStoresTheLock(t *testing.T) {
 	h, store := hostWithFDStore(t)
 	a := startAgent(t, store)
@@ -185,8 +186,8 @@ func TestInhibitStoresTheLock(t *testing.T) {
 	require.Empty(t, store.Names())
 }
 
-// An agent dies during a shutdown, and so does the next one. logind grants no new lock, but each agent
-// gets the stored one, until the third releases it.
+// An agent dies during a shutdown, and so does the next one. logind grants no new lock, but each agent gets the stored one
+// from Inhibit, without Adopt, until the third agent releases it. The name "taken" shows that systemd has passed the lock.
 func TestTheStoredLockOutlivesTheAgent(t *testing.T) {
 	h, store := hostWithFDStore(t)
 	first := startAgent(t, store)
@@ -209,8 +210,8 @@ func TestTheStoredLockOutlivesTheAgent(t *testing.T) {
 	require.Empty(t, store.Names(), "removed from the store before it was closed")
 }
 
-// Adopt returns the stored lock before there is a session. Inhibit then neither returns nor closes that lock:
-// during a shutdown Inhibit fails, and otherwise it takes a second lock.
+// An agent has died, and the next one calls Adopt, which returns the stored lock. Inhibit then neither returns nor closes
+// that lock: during a shutdown Inhibit fails, and otherwise it takes a second lock, after which the agent closes the first.
 func TestAdoptReturnsTheStoredLock(t *testing.T) {
 	for name, preparing := range map[string]bool{"in a shutdown": true, "idle": false} {
 		t.Run(name, func(t *testing.T) {
@@ -235,7 +236,8 @@ func TestAdoptReturnsTheStoredLock(t *testing.T) {
 	}
 }
 
-// An agent dies while no shutdown is in progress. The next one takes a new lock and closes the stored one.
+// An agent dies while no shutdown is in progress. The next agent's Inhibit takes a new lock, which is stored with the name
+// inhibitor-2, and closes the stored one.
 func TestTheStoredLockIsClosedWithoutAShutdown(t *testing.T) {
 	h, store := hostWithFDStore(t)
 	first := startAgent(t, store)

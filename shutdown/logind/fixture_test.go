@@ -45,7 +45,7 @@ func newHostOn(t testing.TB, bus *logindhost.Bus) *host {
 		HostRoot:  h.root,
 		NoFDStore: true,
 	}
-	h.times = logind.Times{Reload: 200 * time.Millisecond, Poll: 10 * time.Millisecond}
+	h.times = logind.Times{Reload: 200 * time.Millisecond, Poll: 10 * time.Millisecond} // short, so that no test waits long for nothing
 	return h
 }
 

@@ -57,7 +57,8 @@ func TestTheLockOutlivesItsSession(t *testing.T) {
 	awaitReleased(t, seen)
 }
 
-// The caller discards a lock without closing it. The garbage collector must not release the lock.
+// The caller discards a lock without closing it. The garbage collector must not close the lock's descriptor, which would
+// release the lock. The test also discards the end of a pipe: when that is collected, the discarded lock would be too.
 func TestADiscardedLockIsHeld(t *testing.T) {
 	h := newHost(t)
 	session := h.connect(t)
@@ -111,12 +112,12 @@ func TestInhibitSucceedsAfterARefusal(t *testing.T) {
 	requireHeld(t, seen)
 }
 
-// Eight callers wait for their replies at the same time. Each must get its own descriptor, and none may
-// get lost.
+// Eight callers call Inhibit at the same time, and logind holds back its reply to the first call for a moment. Each caller
+// must get its own descriptor, and none may get lost.
 func TestConcurrentCallersGetSeparateLocks(t *testing.T) {
 	h := newHost(t)
 	session := h.connect(t)
-	sendReplies := h.login1.Delay() // so that all wait at the same time
+	sendReplies := h.login1.Delay() // the first reply waits for this call, and may come after others
 	const callers = 8
 	locks, errs := make([]io.Closer, callers), make([]error, callers)
 	var wg sync.WaitGroup
@@ -147,7 +148,7 @@ func TestTheLockOfALateReplyIsClosed(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			h := newHost(t)
 			session := h.connect(t)
-			sendReply := h.login1.Delay()
+			sendReply := h.login1.Delay() // logind replies when the test calls sendReply
 			ctx, cancel := context.WithCancel(t.Context())
 			defer cancel()
 			inhibited := make(chan error, 1)

@@ -47,8 +47,8 @@ func (l *missingFeatures) missing() []string {
 	return slices.Clone(l.lines)
 }
 
-// A host lacks one, two or all optional features. The manager must all the same take its lock, raise its limit, and
-// drain the pods for its shutdown. Each missing feature is logged once.
+// A host lacks one, two or all optional features. All the same the manager must take its lock, raise logind's limit, and
+// kill the two pods of runManagerIn when logind announces a shutdown. Each missing feature is logged once.
 func TestABusWithoutOptionalFeaturesWorks(t *testing.T) {
 	lines := map[logindfake.Lack][]string{ // what is logged for each; nil: nothing, because the feature is not used
 		logindfake.LackOtherHandshakes: nil,
@@ -94,7 +94,7 @@ func TestABusWithoutOptionalFeaturesWorks(t *testing.T) {
 			missing = slices.Compact(missing) // two lacks may be the same missing feature, which is logged once
 			broker := logindfake.StartBroker(t, lacks...)
 			broker.Login1.SetKind("reboot")
-			broker.Systemd1.OnHangUp(func() { broker.Login1.SetLimit(time.Minute) })
+			broker.Systemd1.OnHangUp(func() { broker.Login1.SetLimit(time.Minute) }) // what the manager's reload of logind does
 			source, err := logind.New(logind.Options{Address: broker.Address, HostRoot: t.TempDir(), NoFDStore: true}.With(logind.Times{Poll: 10 * time.Millisecond}))
 			require.NoError(t, err)
 			require.NoError(t, source.Available(t.Context()))

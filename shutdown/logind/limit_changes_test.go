@@ -41,9 +41,9 @@ func requireGranted(t *testing.T, session source.Session, delay time.Duration) {
 	require.Equal(t, delay, granted)
 }
 
-// Somebody adds a file that sorts before the drop-in. The limit stays a minute, so that logind is not reloaded. Then
-// logind's limit is 15 s although the files say a minute, as if logind had read them while the drop-in was missing.
-// RequestDelay reloads logind.
+// Somebody adds a file with 15 s that sorts before the drop-in. The drop-in still wins with its minute, so RequestDelay does
+// not reload logind. Then logind's limit is 15 s (SetLimit), as if logind had read the files while the drop-in was missing.
+// RequestDelay reloads logind, which now has a minute again.
 func TestALosingFileCausesAReload(t *testing.T) {
 	h := newHost(t)
 	systemd1 := h.applyDropInOnReload(t, ours)
@@ -57,8 +57,9 @@ func TestALosingFileCausesAReload(t *testing.T) {
 	require.Len(t, systemd1.Reloads(), 2, "logind was reloaded again")
 }
 
-// Somebody adds a file that sorts after the drop-in. The error names the file, and logind is not reloaded, because a reload
-// would change nothing. When the file is removed, the drop-in counts at once.
+// Somebody adds a file that sorts after the drop-in, and reloads logind, so that its limit is 15 s (SetLimit). The error
+// names the file. RequestDelay does not reload logind again, because that would change nothing. When the file is removed and
+// logind has its minute again, RequestDelay has nothing to do. So the first request's reload is the only one that is counted.
 func TestAWinningFileIsNamed(t *testing.T) {
 	const site = etc + "/zzz-site.conf"
 	h := newHost(t)
@@ -98,8 +99,9 @@ func (h *host) connectCounting(t *testing.T) (source.Session, *logCount) {
 	return session, log
 }
 
-// The drop-in raises the limit, and raises it again after somebody has removed the drop-in. Each request is made three
-// times, but each change of the limit is logged once.
+// The first request raises the limit with the drop-in. Somebody removes the drop-in, and logind has its 5 s again
+// (SetLimit), so the next request raises the limit again. Each request is made three times, but each of the two changes is
+// logged once.
 func TestChangesOfTheLimitAreLoggedOnce(t *testing.T) {
 	h := newHost(t)
 	h.applyDropInOnReload(t, ours)
@@ -164,7 +166,8 @@ func TestADeadlineUsesTheLimitBeforeAChange(t *testing.T) {
 }
 
 // Somebody lowers and raises the limit of a real logind while the lock is held. Each request must return
-// the limit that logind has, and the deadline of a shutdown must be that of logind.
+// the limit that logind has, and the deadline of a shutdown must be that of logind. host.Configure writes a file, reloads
+// logind, and returns when logind has the limit in its last argument.
 func testRealLimitChanges(t *testing.T, host *logindhost.Host) {
 	const (
 		file = "/etc/systemd/logind.conf.d/zz-kubegrace.conf"

@@ -37,8 +37,9 @@ func (l *missingFeatures) log(logger klog.Logger, missing feature) {
 	}
 }
 
-// isMissingFeature reports whether an error is the reply of the bus or logind that it does not have or does not permit
-// what was called, now or later. A timeout, or logind's absence from the bus, is temporary and does not count.
+// isMissingFeature reports whether an error is a reply of the bus or of logind which says that it does not have, or does not
+// permit, what was called. A later call would fail too. A timeout, or logind's absence from the bus, does not count: it may
+// pass.
 func isMissingFeature(err error) bool {
 	var reply dbus.Error
 	if !errors.As(err, &reply) {

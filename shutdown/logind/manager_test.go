@@ -106,8 +106,9 @@ func testManagerDrained(t *testing.T, host *logindhost.Host) {
 		manager.Admit(shutdowntest.Pod("late", 0, 30)))
 }
 
-// An administrator's file limits the delay to 1 s, and the pods hang. The manager releases its lock at the deadline, and
-// logind powers off.
+// An administrator's file limits the delay to 1 s, and the pods hang. The manager releases its lock shortly before the
+// second is over, and logind powers off. The margin before that is 100 ms, so the pods get at least 800 ms even if the test
+// is slow.
 func testManagerDelayExpired(t *testing.T, host *logindhost.Host) {
 	host.Configure("/etc/systemd/logind.conf.d/zzz.conf", "[Login]\nInhibitDelayMaxSec=1\n", time.Second)
 	killer := &shutdowntest.Killer{Default: shutdowntest.Behaviour{Hangs: true, IgnoresContext: true}}

@@ -17,7 +17,8 @@ import (
 // reconnects is how often a test loses the session and connects again.
 const reconnects = 200
 
-// 200 sessions, each with a lock, and 200 calls of Available leave no descriptor and no goroutine.
+// A source makes 200 sessions, each with a lock, and Available is called 200 times. Afterwards there are no more open
+// descriptors and no more goroutines than before.
 func TestReconnectsLeakNothing(t *testing.T) {
 	h := newHost(t)
 	source := h.source(t)
@@ -117,8 +118,8 @@ func TestALostBusEndsTheSession(t *testing.T) {
 	requireHeld(t, lock)
 }
 
-// logind ends. The session ends too, because a restarted logind may know nothing of it. The lock stays held, and a new
-// session can be connected to the next logind.
+// logind gives up its bus name, as when it is stopped. The session ends too, because the next logind may know nothing of it.
+// The lock stays held. A new session can be connected to the next logind.
 func TestANewOwnerEndsTheSession(t *testing.T) {
 	h := newHost(t)
 	session := h.connect(t)

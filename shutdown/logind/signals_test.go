@@ -42,8 +42,9 @@ func TestEventsOfAShutdownAndItsCancellation(t *testing.T) {
 	require.False(t, nextEvent(t, session).Cancelled, "the second shutdown is an event again")
 }
 
-// logind v257 sends two signals for a shutdown, and in this test it sends both twice. They become one event, whose kind is
-// that of the metadata: the next event is the cancellation.
+// logind v257 (SetKind) sends two signals for a shutdown, and in this test it sends both twice. They become one event, and
+// the next event is the cancellation. The event's kind is the type in the second signal's metadata, or unknown for a type
+// that is no shutdown, such as hibernate.
 func TestBothSignalsAreOneShutdown(t *testing.T) {
 	for sent, kind := range map[string]source.Kind{
 		"poweroff":    source.KindPoweroff,
@@ -95,8 +96,9 @@ func TestTheDeadlineIsTheAnnouncementPlusTheLimit(t *testing.T) {
 	}
 }
 
-// Signals with invalid bodies, of other subjects, and the cancellation of no shutdown are ignored. The last signal
-// announces a shutdown, but its metadata is invalid: it is the first event, of an unknown kind.
+// Three sorts of signals are ignored: those with invalid bodies, those about something else, such as sleep, and the
+// cancellation of a shutdown that was never announced. The last signal announces a shutdown, although with invalid metadata.
+// So it is the first event, of an unknown kind.
 func TestSignalsThatAnnounceNothingAreIgnored(t *testing.T) {
 	h := newHost(t)
 	session := h.connect(t)

@@ -129,7 +129,7 @@ func table(samples []sample) string {
 
 // soak is a host and its agents.
 type soak struct {
-	t      *testing.T // of the running logind
+	t      *testing.T // the current subtest, at whose end the fake logind ends
 	rng    *rand.Rand
 	host   *host
 	agents []*soakAgent

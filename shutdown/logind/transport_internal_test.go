@@ -44,8 +44,9 @@ func TestALateNegotiationReplyIsSkipped(t *testing.T) {
 	}
 }
 
-// A reply of up to 16 MiB is read, because logind's list of inhibitors may be long. A signal that is larger than 4 KiB is
-// skipped: any user of the bus may send it.
+// A reply, with a result or an error, is read if it has at most 16 MiB, because logind's list of inhibitors may be long. A
+// signal is read if it has at most 4 KiB, because any user of the bus may send it. What is larger is skipped: readMessage
+// returns nil.
 func TestOnlyRepliesMayBeLarge(t *testing.T) {
 	for size, isRead := range map[int]map[dbus.Type]bool{
 		1 << 10:  {dbus.TypeSignal: true, dbus.TypeMethodReply: true, dbus.TypeError: true},

@@ -50,8 +50,8 @@ func (l *locks) heldByOtherProcess(ctx context.Context) bool {
 	})
 }
 
-// startVerifying makes isLost check a new lock, until stopVerifying is called. A lock that logind does not list even now
-// is not checked: its absence from a later list would not mean that it was lost.
+// startVerifying makes isLost check a lock that was just taken, until stopVerifying is called. A lock that logind does not
+// list now is not checked: its absence from a later list would not mean that it was lost.
 func (l *locks) startVerifying() (stopVerifying func()) {
 	ctx, cancel := l.conn.callContext()
 	defer cancel()

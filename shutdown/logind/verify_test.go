@@ -9,8 +9,9 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// logind no longer lists a lock that it has listed before, so that it would not delay a shutdown. The session ends, so
-// that the manager takes a new lock. A lock that was closed and is not listed does not end the session.
+// The session reads logind's list of locks every 5 ms. logind no longer lists a lock that it has listed before, so that it
+// would not delay a shutdown. The session ends, so that the manager takes a new lock. A second lock, which the test has
+// closed and logind therefore no longer lists, does not end the session.
 func TestAnUnlistedLockEndsTheSession(t *testing.T) {
 	h := newHost(t)
 	h.times.Verify = 5 * time.Millisecond
@@ -19,7 +20,7 @@ func TestAnUnlistedLockEndsTheSession(t *testing.T) {
 	second, _ := h.inhibit(t, session)
 	require.NoError(t, second.Close(), "a closed lock is not lost")
 	awaitListReads(t, h)
-	h.login1.HideLocks()
+	h.login1.HideLocks() // from now on logind's list is empty
 	awaitEnd(t, session)
 	require.NoError(t, lock.Close())
 }
@@ -32,7 +33,7 @@ func TestANeverListedLockIsNotLost(t *testing.T) {
 	h.login1.HideLocks()
 	session := h.connect(t)
 	h.inhibit(t, session)
-	<-time.After(10 * h.times.Verify)
+	<-time.After(10 * h.times.Verify) // the session reads the list, which is empty, about ten times
 	h.login1.Prepare(true)
 	require.False(t, nextEvent(t, session).Cancelled, "the session has not ended")
 }
