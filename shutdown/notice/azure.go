@@ -83,7 +83,7 @@ func (z *azure) read(ctx context.Context, _ bool) (notice, error) {
 			if !wasKnown {
 				continue // the machine may have survived the event
 			}
-			n.event.Deadline = time.Time{} // earlier than any other deadline
+			n.event.Deadline = time.Time{} // unknown; it counts as earlier than all known deadlines
 		}
 		known[e.EventID] = n
 		isEarliest := earliest.key == "" || n.event.Deadline.Before(earliest.event.Deadline)

@@ -210,8 +210,9 @@ func TestAzureEventsAreAnnounced15MinutesAhead(t *testing.T) {
 	})
 }
 
-// An event whose time had passed when it was first read is not announced, because the machine may have survived it. It
-// hides no event that comes later. An announced event whose time passes is not withdrawn.
+// An event whose time had passed when it was first read is not announced, because the machine may have survived it. It does
+// not hide a second event, which is announced. The time of that event passes too, without a withdrawal. The announcement is
+// withdrawn only when the second event is gone from Azure's document.
 func TestPassedAzureEventsAreIgnored(t *testing.T) {
 	service := &azure{}
 	inBubble(t, notice.Azure(), service, func(t *testing.T, w *world) {
@@ -231,8 +232,8 @@ func TestPassedAzureEventsAreIgnored(t *testing.T) {
 	})
 }
 
-// An event is a day away. It is announced, without a deadline, when somebody acknowledges it, or after an outage during
-// which its time has come.
+// An event is a day away, which is too far to announce it. It is announced, without a deadline, when it starts early because
+// somebody has acknowledged it, or after an outage of 25 hours, in which its time has passed.
 func TestAnAzureEventThatStartsEarlyIsAnnounced(t *testing.T) {
 	for name, begin := range map[string]func(w *world, service *azure, e azureEvent){
 		"acknowledged": func(_ *world, service *azure, e azureEvent) {
@@ -269,8 +270,8 @@ func TestAnAzureEventThatStartsEarlyIsAnnounced(t *testing.T) {
 	}
 }
 
-// The first request for the events switches the service on, and may take two minutes. A later request that takes so long
-// fails.
+// The first request for the events switches the service on, and may take two minutes: the event is not announced after
+// 119 s, but is after 121 s. A later request that takes so long fails after 5 s.
 func TestTheFirstAzureRequestMayTakeTwoMinutes(t *testing.T) {
 	service := &azure{nextTakes: 2 * time.Minute}
 	inBubble(t, notice.Azure(), service, func(t *testing.T, w *world) {

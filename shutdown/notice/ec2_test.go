@@ -87,8 +87,8 @@ func (e *ec2) counts() (issued, refused int) {
 	return e.issued, e.refused
 }
 
-// EC2's service is read every 5 s. An interruption is announced within that time, and only once. When the service does
-// not tell it any more, it is withdrawn. The next interruption is announced again.
+// EC2's service is read every 5 s. An interruption is announced within that time, and only once. Its kind is that of the
+// action. When the service does not tell of it any more, it is withdrawn. The next interruption is announced again.
 func TestAnEC2InterruptionIsAnnouncedAndWithdrawn(t *testing.T) {
 	for action, kind := range map[string]source.Kind{
 		"terminate": source.KindPoweroff, "stop": source.KindPoweroff, "hibernate": source.KindPoweroff, "new": source.KindUnknown,
@@ -148,7 +148,8 @@ func TestTheEC2TokenIsRenewed(t *testing.T) {
 	})
 }
 
-// A token that the service does not know is replaced at once. The refused request is no failure for OnError.
+// The service forgets the first token. The next request, which has it, is refused. Watch gets a second token and repeats the
+// request at once, and the interruption is announced. The refused request is no failure for OnError.
 func TestAnUnknownEC2TokenIsReplaced(t *testing.T) {
 	service := &ec2{}
 	inBubble(t, notice.EC2(), service, func(t *testing.T, w *world) {
@@ -164,8 +165,8 @@ func TestAnUnknownEC2TokenIsReplaced(t *testing.T) {
 	})
 }
 
-// The service gives no valid token, which is reported once. When it works again, the interruption is announced. When it
-// fails again, that is reported, but the interruption is not withdrawn.
+// The service gives no valid token for 30 s, which is reported once. When it works again, the interruption is announced.
+// Then it forgets that token and gives no other one. This outage is reported too, but the interruption is not withdrawn.
 func TestEC2WithoutATokenIsAFailure(t *testing.T) {
 	for name, token := range map[string]http.HandlerFunc{
 		"none":     http.NotFound,

@@ -92,7 +92,8 @@ func (g *gce) set(name, value string) {
 	}
 }
 
-// A preemption is announced at once, with a deadline in 30 s. It is withdrawn if the machine was only suspended.
+// A preemption is announced at once, because the service answers a request that it has held back as soon as the value
+// changes. The deadline is in 30 s. When the value is FALSE again, as after a suspension, the preemption is withdrawn.
 func TestAGCEPreemptionIsAnnouncedAndWithdrawn(t *testing.T) {
 	service := newGCE()
 	inBubble(t, notice.GCE(), service, func(t *testing.T, w *world) {
@@ -169,7 +170,7 @@ func TestAFailedGCEAnnouncementIsRepeated(t *testing.T) {
 }
 
 // Another service answers at the address: without Google's header, or with a value that Google does not have. Watch
-// reports a failure and announces no preemption.
+// announces nothing. It reports one failure for each of the two values that it reads, and returns the failures at its end.
 func TestAnotherServiceIsNotGCE(t *testing.T) {
 	for name, fault := range map[string]http.HandlerFunc{
 		"no flavor": func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "TRUE") },

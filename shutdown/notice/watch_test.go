@@ -128,8 +128,9 @@ func raw(text string) http.HandlerFunc {
 // value that Watch reads from the service. When the service works again, Watch reads that the shutdown was
 // withdrawn. inBubble checks that Watch connects neither to a redirect's target nor to a proxy.
 //
-// The slowest failure is that of GCE, where a request times out after 65 s, so that the first outage takes 90 s. The last
-// outage takes 140 s, because a request that the service holds back for up to 60 s may be under way when it begins.
+// GCE's failures take the longest, because a request that the service may hold back times out after 65 s. So the first
+// outage and the recovery take 90 s each. The last outage takes 140 s: when it begins, a request may be held back for another
+// 60 s, and the next one fails after 65 s.
 func TestFailuresKeepTheAnnouncement(t *testing.T) {
 	for provider, newCloud := range clouds() {
 		for name, fault := range faults() {
@@ -199,8 +200,8 @@ func TestAFailingServiceIsRetriedWithBackOff(t *testing.T) {
 	})
 }
 
-// The manager refuses a notice for 20 s, and later the withdrawal of the notice. Watch repeats each of them until the
-// manager accepts it, at the latest after the longest pause of 10 s. OnError is called once for each of the two.
+// The manager refuses a notice for 20 s, and later the withdrawal of the notice (failAnnounce). Watch repeats each of the
+// two until the manager accepts it, at the latest after the longest pause of 10 s. OnError is called once for each.
 func TestAFailedAnnouncementIsRepeated(t *testing.T) {
 	service := &ec2{}
 	inBubble(t, notice.EC2(), service, func(t *testing.T, w *world) {

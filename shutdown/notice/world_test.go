@@ -88,8 +88,9 @@ type world struct {
 	failures []string       // the errors that OnError got
 }
 
-// inBubble runs a test in a bubble, with a service that is not watched yet. At the end it checks that no connection
-// is open, and that Watch has connected to nothing but the metadata address: to no proxy and no target of a redirect.
+// inBubble runs a test in a synctest bubble, whose clock only moves when all goroutines wait. The service is not watched
+// before the test calls watch. At the end inBubble checks that no connection is open, and that Watch has connected to
+// nothing but the metadata address: to no proxy and no target of a redirect.
 func inBubble(t *testing.T, provider notice.Provider, service http.Handler, test func(t *testing.T, w *world)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
