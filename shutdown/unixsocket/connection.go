@@ -68,7 +68,9 @@ func (s *session) startServing(host *net.UnixConn) {
 // serve handles the lines of a host until the host sends no more or the session ends. Then it closes the connection,
 // unless the host waits for the reply to an announcement: that connection stays open for the reply. If a waiting host
 // closes its sending side, this does not cancel the shutdown. A line that is too long, or does not come in time, also ends
-// the connection. A line without its end counts only if the host has ended what it sends: otherwise it may be cut, such as
+// the connection.
+//
+// A last line without a line end counts only if the host has closed its sending side. Otherwise it may be a part, such as
 // "poweroff 9" of "poweroff 90".
 func (s *session) serve(host net.Conn) {
 	defer s.unannounced.remove(host)

@@ -15,7 +15,8 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown/unixsocket"
 )
 
-// requireReaches requires that a new host can announce a shutdown to the session and cancel it. The session has no lock.
+// requireReaches requires that a new host can announce a shutdown to the session and cancel it. The session must have no
+// lock: then the host gets the reply "released" at once.
 func requireReaches(t *testing.T, path string, session source.Session) {
 	t.Helper()
 	h := dial(t, path)
@@ -36,8 +37,8 @@ func awaitListener(t *testing.T, path string) {
 	}, testTimeout, time.Millisecond)
 }
 
-// In an update, the new agent replaces the socket before the old agent ends. The Close of the old agent's session
-// must not remove the new socket.
+// In an update, the new agent listens at the path before the previous agent ends, and so replaces its socket. When the
+// previous agent closes its session, the new socket must stay.
 func TestCloseKeepsALaterAgentsSocket(t *testing.T) {
 	previous, path := newSource(t)
 	ending, err := previous.Connect(t.Context())
@@ -76,7 +77,8 @@ func TestARemovedSocketIsRecreated(t *testing.T) {
 	}
 }
 
-// A socket that cannot be recreated ends the session, and the next Connect returns the error.
+// The socket's folder is removed, so that the agent cannot make the socket again. The session ends, and the next Connect
+// returns the error.
 func TestAFailedRecreationEndsTheSession(t *testing.T) {
 	src, path := newSource(t)
 	session, err := src.Connect(t.Context())

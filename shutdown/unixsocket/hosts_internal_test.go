@@ -13,8 +13,9 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown/source"
 )
 
-// A shutdown is pending until half an hour after the host should have shut down. The host shuts down at its deadline, or
-// when the lock is closed if that is earlier; without a lock it shuts down at once.
+// A shutdown is pending until half an hour (pendingFor) after the host should have shut down. The host shuts down at its
+// deadline, or when the lock is closed if that is earlier. Without a lock it shuts down at once. A host that has neither a
+// deadline nor Options.Delay waits for the lock, so its shutdown stays pending.
 func TestPendingExpiresAfterHalfAnHour(t *testing.T) {
 	for name, test := range map[string]struct {
 		line     string        // the announcement

@@ -12,8 +12,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// 400 connections send half a line and wait. Another host must still get its reply. At most 64 of the connections
-// stay open, each with one goroutine, which limits goroutines and descriptors.
+// 400 connections send half a line and wait. Another host must still get its reply. The agent closes all but 64 of the
+// connections, which limits its descriptors. So at most 64 goroutines are left, one for each, and a few of the session.
 func TestIncompleteLinesBlockNobody(t *testing.T) {
 	src, path := newSource(t)
 	session := connect(t, src)
@@ -105,7 +105,7 @@ func TestACancellationAtTheEndOfASessionHasNoEffect(t *testing.T) {
 	nextEvent(t, session)
 	require.Equal(t, "released\n", h.readLine())
 	h.send("cancel")
-	require.Eventually(t, func() bool { // the agent handles the line: no shutdown is pending, and it offers the event, which is not read
+	require.Eventually(t, func() bool { // the shutdown is no longer pending, but nobody receives the event of the cancellation
 		_, err := session.Pending(t.Context())
 		return err != nil
 	}, testTimeout, time.Millisecond)
@@ -116,8 +116,8 @@ func TestACancellationAtTheEndOfASessionHasNoEffect(t *testing.T) {
 	require.Equal(t, source.KindReboot, event.Kind)
 }
 
-// A host reads no replies, and sends lines until the buffers are full. Close must not wait for it. Close gives a reply 1 s;
-// the test allows 5 s, for a busy machine.
+// A host reads no replies, and sends invalid lines until the buffers are full, which a timeout of 300 ms shows. Close must
+// not wait for the host: it drops a reply after 1 s. The test allows 5 s, for a busy machine.
 func TestAHostThatDoesNotReadDoesNotBlockClose(t *testing.T) {
 	src, path := newSource(t)
 	session, err := src.Connect(t.Context())

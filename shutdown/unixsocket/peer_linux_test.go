@@ -18,8 +18,8 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown/unixsocket"
 )
 
-// The socket's mode was changed so that everybody may connect. The agent, which runs as root, still refuses the user
-// nobody, and then still serves root.
+// Somebody has changed the socket's mode so that everybody may connect. The agent, which runs as root, refuses the user
+// nobody (ID 65534) all the same. After that it still serves root.
 func TestOtherUsersAreRefused(t *testing.T) {
 	need.Root(t)
 	dir, err := os.MkdirTemp("", "socket")

@@ -209,7 +209,7 @@ func TestRecipesDoNotWaitWithoutAnAgent(t *testing.T) {
 	}
 }
 
-// Somebody stops the service of OpenRC by hand, in the runlevel default. The script announces no shutdown.
+// Somebody stops the service of OpenRC by hand: the runlevel is default, and not shutdown. The script announces no shutdown.
 func TestStoppingTheServiceAnnouncesNothing(t *testing.T) {
 	r := writeRecipes(t)
 	session, lock := r.agent(t)

@@ -31,7 +31,7 @@ type session struct {
 	unannounced unannounced
 	ctx         context.Context
 	cancel      context.CancelFunc
-	goroutines  sync.WaitGroup // all goroutines but the one that closes done
+	goroutines  sync.WaitGroup // all goroutines of the session, except the one that closes done
 	done        chan struct{}  // closed after these goroutines have ended and events is closed
 	closeErr    error          // the error of closing the socket; set before done is closed
 }

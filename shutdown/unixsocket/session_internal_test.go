@@ -44,8 +44,8 @@ func TestLinesCountInOrder(t *testing.T) {
 	})
 }
 
-// A line waits until the manager has received the event of an earlier line. The session ends, and the host is told to send
-// its line again.
+// A host announces a power off, whose event nobody receives. So the line "cancel" of another host must wait. The session
+// ends, and that host is told to send its line again. The power off stays pending.
 func TestALineAtTheEndOfASessionIsRefused(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := lockedSession(t)

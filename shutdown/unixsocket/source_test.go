@@ -145,8 +145,8 @@ func TestTheReplyIsSentWhenTheLastLockIsClosed(t *testing.T) {
 	require.Equal(t, "released\n", h.readLine())
 }
 
-// A host waits for the reply to its announcement. Another host cancels the shutdown, and the first one gets the reply
-// "cancelled".
+// A host waits for the reply to its announcement, because a lock is held. Another host cancels the shutdown, and the waiting
+// host gets the reply "cancelled". No shutdown is pending any more.
 func TestCancelReleasesTheWaitingHosts(t *testing.T) {
 	src, path := newSource(t)
 	session := connect(t, src)
@@ -162,7 +162,7 @@ func TestCancelReleasesTheWaitingHosts(t *testing.T) {
 	require.ErrorIs(t, err, errors.ErrUnsupported)
 }
 
-// An invalid line gets an error and has no effect.
+// An invalid line gets an error and is no event. The session has a lock, so the host would wait after a valid line.
 func TestInvalidLinesChangeNothing(t *testing.T) {
 	src, path := newSource(t)
 	session := connect(t, src)
