@@ -62,7 +62,7 @@ func (a *agent) run() {
 	<-manager.Ready()
 }
 
-// end stops the manager, and ends the kills that hang.
+// end stops the manager and ends the kills that hang. It requires that no drain was in progress.
 func (a *agent) end() {
 	a.t.Helper()
 	a.stop()
@@ -70,7 +70,7 @@ func (a *agent) end() {
 	require.NoError(a.t, <-a.ended)
 }
 
-// interrupt stops the manager during a drain, as end does outside one.
+// interrupt stops the manager like end, but during a drain: Run must return ErrInterrupted.
 func (a *agent) interrupt() {
 	a.t.Helper()
 	a.stop()

@@ -14,8 +14,9 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown/source"
 )
 
-// powerOff shuts the node down. It returns 5 s later, while the pods of the lowest bucket are being stopped. The agent has
-// the feature DaemonSetGracefulNodeShutdown, so the node also has the condition DrainInProgress.
+// powerOff runs the agent and shuts the node down. It returns 5 s later, while the pods of the lowest bucket, which take an
+// hour to end, are being stopped. It turns on the feature DaemonSetGracefulNodeShutdown, so the node also has the condition
+// DrainInProgress.
 func powerOff(t *testing.T, c *cluster, a *agent) {
 	t.Helper()
 	const isOn = true
@@ -35,7 +36,8 @@ func requireNodeConditions(t *testing.T, c *cluster, want ...conditionText) {
 }
 
 // A shutdown is cancelled while the pod web of the lowest bucket is being stopped. The node's conditions are reset within
-// a second. The pod web still ends; the critical pod etcd was not stopped and is ready.
+// a second. The pod web is Failed when its grace period is over. The critical pod etcd was not stopped, and has the
+// conditions that it had before the shutdown.
 func TestACancellationResetsTheNodeConditions(t *testing.T) {
 	pods := []*v1.Pod{workload("web", 0, 60), workload("etcd", critical, 60)}
 	inBubble(t, pods, func(t *testing.T, c *cluster, a *agent) {

@@ -56,8 +56,8 @@ func terminate(statuses []v1.ContainerStatus) {
 	}
 }
 
-// startedCount returns how many init containers count as started: those up to the last one that has
-// run, and always the first (the kubelet's initializedContainers).
+// startedCount returns how many init containers count as started: all up to the last one that has run, and
+// the first one even if none has run (the kubelet's initializedContainers).
 func startedCount(statuses []v1.ContainerStatus) int {
 	for i := len(statuses) - 1; i > 0; i-- {
 		if hasRun(&statuses[i]) {

@@ -93,8 +93,9 @@ func sidecarsOf(n int) []v1.Container {
 	return sidecars
 }
 
-// A pod is flushed in a terminal phase. The API server then has a terminated state for each container that may have been
-// started, with the exit code 137 if the exit code is not known. Containers that were never started stay waiting.
+// FlushPod writes a pod with a terminal phase. Each case has the container statuses that the node knows, and those that the
+// API server must have then. A container that may have been started has ended, with the exit code 137 if its own is not
+// known. A container that was never started still waits.
 func TestContainerStatusesInATerminalPhase(t *testing.T) {
 	type words = []string
 	type lists struct{ init, main, ephemeral words }
@@ -131,8 +132,9 @@ func TestContainerStatusesInATerminalPhase(t *testing.T) {
 	}
 }
 
-// A pod is flushed in a terminal phase, and its regular container waits. Whether that container may have been started
-// depends on the last init container: only then is it written as ended, with an unknown exit code.
+// FlushPod writes a pod with a terminal phase whose regular container waits. If the last init container has started (as a
+// sidecar) or succeeded, the regular container may have been started, and is written as ended with an unknown exit code.
+// Otherwise it still waits.
 func TestAWaitingContainerMayHaveStartedOnlyAfterTheLastInitContainer(t *testing.T) {
 	for name, test := range map[string]struct {
 		inits    []v1.Container // of the spec
@@ -154,7 +156,7 @@ func TestAWaitingContainerMayHaveStartedOnlyAfterTheLastInitContainer(t *testing
 	}
 }
 
-// A pod is flushed in a non-terminal phase. The container statuses that the node knows are written only if one of the
+// FlushPod writes a pod in the phase Running. It writes the container statuses that the node knows only if one of the
 // containers has ended. Otherwise the API server keeps the statuses that it has.
 func TestContainerStatusesInANonTerminalPhase(t *testing.T) {
 	for name, test := range map[string]struct{ server, node, want []string }{

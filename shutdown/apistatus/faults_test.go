@@ -79,7 +79,8 @@ func TestAServerFaultFailsOneAttempt(t *testing.T) {
 	}
 }
 
-// The first request of PublishNode meets a fault. PublishNode repeats the request and returns no error.
+// The first request of PublishNode, which reads the node, is refused, dropped, or not answered. PublishNode repeats it and
+// returns no error, and the node has the conditions of a shutdown.
 func TestPublishNodeRetriesAfterAFault(t *testing.T) {
 	for name, fault := range map[string]apiserverproxy.Fault{
 		"overloaded": {Status: http.StatusTooManyRequests}, "dropped": {Drop: true}, "hangs": {Hang: true},

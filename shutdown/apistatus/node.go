@@ -101,8 +101,8 @@ func twoWayPatch[T any](before, after T) ([]byte, error) {
 }
 
 // changeConditions sets the conditions in status and reports whether any has changed. A condition that keeps its Status
-// keeps its LastTransitionTime too. After a shutdown changeConditions leaves those alone that no shutdown has set. It
-// never touches the DrainInProgress of another program.
+// keeps its LastTransitionTime too. After a shutdown changeConditions resets only conditions that a shutdown has set
+// (isShutdownCondition). It never touches the DrainInProgress of another program.
 func changeConditions(status *v1.NodeStatus, state shutdown.NodeState, conditions []v1.NodeCondition) (hasChanged bool) {
 	for _, condition := range conditions {
 		old := nodeCondition(status, condition.Type)

@@ -125,8 +125,9 @@ func gate(t testing.TB, on bool) featuregate.FeatureGate {
 	return g
 }
 
-// With the feature DaemonSetGracefulNodeShutdown, DrainInProgress is written together with
-// GracefulNodeShutdownInProgress, unless another program drains the node.
+// A node has the conditions found, and PublishNode publishes state. With the feature DaemonSetGracefulNodeShutdown it writes
+// DrainInProgress together with GracefulNodeShutdownInProgress, unless another program, such as kubectl or an admin's,
+// drains the node. It resets its own DrainInProgress even without the feature.
 func TestDrainInProgressIsPublishedWithItsFeature(t *testing.T) {
 	kubectlDrains := conditionText{draining, v1.ConditionTrue, "KubectlDrainStarted", "kubectl drain started processing this Node"}
 	adminDrains := conditionText{draining, v1.ConditionTrue, "AdminRequested", ""}
@@ -209,8 +210,8 @@ func TestTransitionTimeChangesOnlyWithTheStatus(t *testing.T) {
 	})
 }
 
-// After a shutdown the Ready condition becomes the one that Options.Ready returns, here that of a broken node. It does not
-// become True.
+// After a shutdown the Ready condition becomes the one that Options.Ready returns, here that of a broken node, and not the
+// kubelet's True. PublishNode sets the condition's type, which is wrong here.
 func TestReadyOptionIsRestoredAfterAShutdown(t *testing.T) {
 	broken := v1.NodeCondition{Type: "Wrong", Status: v1.ConditionFalse, Reason: "KubeletNotReady", Message: "container runtime is down"}
 	c := newCluster(nodeOf(notReady))

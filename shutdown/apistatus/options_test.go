@@ -27,7 +27,7 @@ Options.NodeName is required
 Options.RequestTimeout must not be negative: -1s`)
 }
 
-// A client that is a nil pointer would panic in the shutdown.
+// The client is a nil pointer, which would panic in the shutdown. New returns an error.
 func TestNewRejectsANilPointer(t *testing.T) {
 	_, err := apistatus.New(apistatus.Options{Client: (*fake.Clientset)(nil), NodeName: nodeName})
 	require.EqualError(t, err, "Options.Client is a nil *fake.Clientset: leave it out or set a value")
@@ -48,8 +48,8 @@ func TestMethodsOfTheZeroReporterFail(t *testing.T) {
 	}
 }
 
-// The client changes only what the reporter needs: JSON and HTTP/1.1, even if the server offers HTTP/2. It
-// does not modify the agent's own config.
+// The agent's config asks for protobuf, and the server offers HTTP/2. NewClient's client uses JSON and HTTP/1.1 instead, which
+// the reporter needs, and keeps the user agent. NewClient does not modify the config.
 func TestNewClientKeepsTheUserAgentAndUsesHTTP1(t *testing.T) {
 	var agents, accepts, versions []string
 	server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

@@ -125,13 +125,13 @@ func TestReadinessPatchBodies(t *testing.T) {
 	})
 }
 
-// A running pod has no final status to write.
+// FlushPod gets a running pod, whose status is the API server's. There is nothing to write, so it makes no request.
 func TestFlushPodWithoutAChangeSendsNothing(t *testing.T) {
 	c := flush(t, running("web"), running("web"))
 	require.Empty(t, c.verbs())
 }
 
-// A value that cannot be encoded is an error, not a panic.
+// A channel cannot be encoded as JSON. twoWayPatch returns an error and does not panic.
 func TestTwoWayPatchOfAValueThatIsNotJSON(t *testing.T) {
 	_, err := apistatus.TwoWayPatch(make(chan int), 1)
 	require.ErrorContains(t, err, "unsupported type")

@@ -26,8 +26,9 @@ var anotherUID = apierrors.NewInvalid(schema.GroupKind{Kind: "Pod"}, "web", fiel
 	field.Invalid(field.NewPath("metadata", "uid"), "uid-web", "field is immutable"),
 })
 
-// FlushPod returns nil if the pod is gone or was replaced by a new one with its name, whatever error the API
-// server answers. A conflict may have another cause, so FlushPod then gets the pod.
+// The pod was removed from the API server, or replaced by another one with its name, before the patch or before the delete.
+// The server answers with an error, but FlushPod returns nil. After a conflict, which may have another cause, FlushPod first
+// gets the pod to find out.
 func TestFlushPodSucceedsForAPodThatIsGone(t *testing.T) {
 	another := running("web")
 	another.UID = "another"

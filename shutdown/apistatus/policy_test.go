@@ -41,8 +41,9 @@ func phasesAtTheServer(t *testing.T, c *cluster) map[string]v1.PodPhase {
 	return phases
 }
 
-// Options.Policy decides what happens to the pods on the API server: they become Failed, stay as they are, or are deleted.
-// Pods of DaemonSets and static pods are never deleted. A pod that had a deletion timestamp is always removed.
+// A node with four pods shuts down. Options.Policy decides what happens to them on the API server: they become Failed, stay
+// Running, or are deleted (""). Pods of DaemonSets and static pods are never deleted by the policy. A pod that already had a
+// deletion timestamp is always removed.
 func TestThePodPolicyDecidesWhatBecomesOfThePods(t *testing.T) {
 	for policy, want := range map[shutdown.PodPolicy]map[string]v1.PodPhase{
 		shutdown.PolicySetTerminal: {"web": v1.PodFailed, "daemon": v1.PodFailed, "static": v1.PodFailed, "deleted": ""},

@@ -56,8 +56,8 @@ func restore(t *testing.T, serverPod *v1.Pod) (v1.PodCondition, *cluster) {
 	return c.pod(t, pod.Name).Status.Conditions[readyIndex], c
 }
 
-// RestoreReadiness reverts only the condition that MarkNotReady has set. It writes nothing for a condition of
-// another program, nor for a pod that has ended or was replaced.
+// RestoreReadiness reverts only a Ready condition with the reason and the message that MarkNotReady sets. It reads each of
+// these pods and writes nothing: they have another Ready condition or none, have ended, or have another UID.
 func TestRestoreReadinessSkipsPodsThatAreNotMarked(t *testing.T) {
 	for name, pod := range map[string]*v1.Pod{
 		"ready": running("web"),

@@ -15,8 +15,8 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 )
 
-// The first requests of PublishNode fail. PublishNode tries again, unless the API server has refused the request: another
-// attempt would get the same answer.
+// The first three reads or patches of PublishNode fail. PublishNode tries again, and the fourth attempt succeeds. It does not
+// try again if the API server has refused the request: another attempt would get the same answer.
 func TestPublishNodeRetriesAllErrorsButRefusals(t *testing.T) {
 	for name, err := range map[string]error{
 		"a conflict":        statusError(http.StatusConflict),

@@ -59,8 +59,8 @@ func beforeFirst(server *realServer, method string, call func()) {
 	})
 }
 
-// When a request of FlushPod arrives at the API server, the pod was just replaced by one with the same name. The new pod
-// must keep running and stay ready.
+// Just before a request of FlushPod arrives at the API server, the pod is replaced by a new one with the same name. The new
+// pod must keep running and stay ready. MarkNotReady and RestoreReadiness for the previous pod do not change it either.
 func TestAReplacementPodIsNotChanged(t *testing.T) {
 	for _, method := range []string{http.MethodPatch, http.MethodDelete} {
 		t.Run(method, func(t *testing.T) {
@@ -89,8 +89,8 @@ func readyOf(pod *v1.Pod) v1.PodCondition {
 	return v1.PodCondition{}
 }
 
-// The pod ends between the read and the write of RestoreReadiness. The write must fail, and the next attempt
-// must leave the ended pod as it is.
+// The pod was marked as not ready, and ends between the read and the write of RestoreReadiness (beforeFirst). The write must
+// fail, and the next attempt must leave the ended pod as it is.
 func TestRestoreReadinessFailsOnAConflict(t *testing.T) {
 	web := running("web")
 	server, r := serve(t, web)
