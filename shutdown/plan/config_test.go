@@ -16,7 +16,8 @@ import (
 // ShutdownGracePeriodByPodPriority), and of Config.Schedule (only the gate of the list form).
 const gateOn, gateOff = true, false
 
-// config returns a configuration with both forms; the list may be empty.
+// config returns a configuration with both forms: the two fields ShutdownGracePeriod (total) and
+// ShutdownGracePeriodCriticalPods (critical), and the list ShutdownGracePeriodByPodPriority, which may be empty.
 func config(total, critical time.Duration, list ...plan.PodPriorityGracePeriod) plan.Config {
 	return plan.Config{
 		ShutdownGracePeriod:              metav1.Duration{Duration: total},
@@ -45,7 +46,8 @@ shutdownGracePeriodByPodPriority:
 	require.Equal(t, config(30*time.Second, 10*time.Second, entry(100000, 10), entry(0, 60)), cfg)
 }
 
-// Validate accepts what the kubelet accepts. The two-field form does not need the gate of the list form.
+// Validate accepts what the kubelet accepts: no configuration, a total of at least 1 s, or a list whose sum is at most the
+// longest duration. The gate of the list form may be off if there is no list.
 func TestValidateAcceptsWhatTheKubeletAccepts(t *testing.T) {
 	list := []plan.PodPriorityGracePeriod{entry(0, 10), entry(5, 0)}
 	for name, c := range map[string]struct {
@@ -71,7 +73,7 @@ func TestValidateReturnsTheKubeletsErrorsInOrder(t *testing.T) {
 	list := entry(0, 10)
 	for name, c := range map[string]struct {
 		cfg      plan.Config
-		listGate bool
+		listGate bool // the gate of the list form; that of the two fields is on
 		want     string
 	}{
 		"critical above total": {config(time.Second, 2*time.Second), gateOn, "" +
@@ -97,14 +99,15 @@ func TestValidateReturnsTheKubeletsErrorsInOrder(t *testing.T) {
 
 const totalNeedsGate = "invalid configuration: specifying shutdownGracePeriod or shutdownGracePeriodCriticalPods requires feature gate GracefulNodeShutdown"
 
-// Without the gate GracefulNodeShutdown a positive total is an error. The list form depends only on its own gate.
+// The gate GracefulNodeShutdown is off, and that of the list form is on. A positive total is an error. A list is none,
+// because it depends only on its own gate.
 func TestValidateRejectsATotalWithTheGateOff(t *testing.T) {
 	require.EqualError(t, config(time.Second, 0).Validate(gateOff, gateOn), totalNeedsGate)
 	require.NoError(t, config(0, 0, entry(0, 10)).Validate(gateOff, gateOn))
 }
 
-// The total is negative, which is an error with and without the gate. Like the kubelet, Validate then does not also name
-// the gate.
+// The total is negative, which is an error whether the gate GracefulNodeShutdown is on or off. If it is off, Validate does
+// not add the error about the gate, as the kubelet does not: both calls return the same text.
 func TestValidateRejectsANegativeTotalWithTheGateOff(t *testing.T) {
 	negative := config(-time.Second, -time.Second)
 	require.EqualError(t, negative.Validate(gateOff, gateOn), negative.Validate(gateOn, gateOn).Error())

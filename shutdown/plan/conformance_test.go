@@ -66,7 +66,8 @@ func schedule(pairs [][2]int64) (s plan.Schedule) {
 	return s
 }
 
-// Config.Schedule returns what the cases of the kubelet's TestMigrateConfig demand.
+// The cases of the kubelet's TestMigrateConfig: from a total and the part for critical pods Config.Schedule makes the
+// buckets that the case wants.
 func TestConformanceMigrateConfig(t *testing.T) {
 	for _, c := range loadScheduleVectors(t).MigrateConfig.Cases {
 		t.Run(c.Name, func(t *testing.T) {
@@ -81,7 +82,8 @@ func TestConformanceMigrateConfig(t *testing.T) {
 	}
 }
 
-// Schedule.Index and a plan group pods as the cases of the kubelet's TestGroupByPriority demand.
+// The cases of the kubelet's TestGroupByPriority: each pod is in the bucket that the case wants, both by Schedule.Index and
+// in a plan.
 func TestConformanceGroupByPriority(t *testing.T) {
 	for _, c := range loadScheduleVectors(t).GroupByPriority.Cases {
 		t.Run(c.Name, func(t *testing.T) {

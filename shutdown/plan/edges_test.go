@@ -13,7 +13,7 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown/plan"
 )
 
-// A total or a critical part of 1 ns means that the two-field form is used, so that the list form beside it is an error.
+// A total or a critical part of only 1 ns counts as a use of the two fields, so a list beside it is an error.
 func TestValidateRejectsBothFormsHoweverShort(t *testing.T) {
 	for _, c := range []plan.Config{config(1, 0, entry(0, 10)), config(0, 1, entry(0, 10))} {
 		require.ErrorContains(t, c.Validate(gateOn, gateOn), "Cannot specify both")
@@ -21,7 +21,8 @@ func TestValidateRejectsBothFormsHoweverShort(t *testing.T) {
 }
 
 // The pods have init containers and a postStart hook, but neither preStop hooks nor sidecars. Their containers are stopped
-// at once, so they do not need the minimum stop timeout on top of the grace period of 10 s.
+// at once, so they have ended after the grace period of 10 s. Only a hook or a sidecar could add the 2 s that a container
+// gets at least.
 func TestPodsWithoutHooksEndWithTheirGracePeriod(t *testing.T) {
 	initialized := pod("initialized", withGrace(10))
 	initialized.Spec.InitContainers = []v1.Container{{}}
@@ -38,8 +39,9 @@ func TestPodsWithoutHooksEndWithTheirGracePeriod(t *testing.T) {
 	}
 }
 
-// A pod that gets less than its grace period may run until the end of its bucket, even if that is between whole seconds. Of
-// the limit of 20 s the first bucket has two thirds: the pod is granted 13 s, but may run for 13.3 s.
+// A pod that gets less than its grace period may run until the end of its bucket, even if that is between whole seconds. The
+// limit of 20 s shortens the buckets of 20 s and 10 s to two thirds, 13.3 s and 6.7 s. So the pod a is granted 13 s, but may
+// run for 13.3 s.
 func TestTruncatedPodsEndWithTheirBucket(t *testing.T) {
 	p := plan.New(twoBuckets(), list(pod("a", withGrace(99)), pod("b", critical(), withGrace(99))), plan.Options{Limit: 20 * time.Second})
 	require.Equal(t, int64(13), p.Buckets[0].Pods[0].GrantedSeconds)
@@ -55,7 +57,8 @@ func TestBudgetPlanEqualsNew(t *testing.T) {
 	require.Equal(t, p, p.Fitted.Plan(pods, opts))
 }
 
-// The steps after the kills take all the time, so that the kills have none: their deadlines are at the announcement.
+// The unmounts and the statuses, which follow the kills, take all the time of the first bucket. So the kills have none: all
+// times of the bucket's window are 0, and the pod a gets 0 s.
 func TestWindowIsEmptyIfTheLaterStepsTakeAllTime(t *testing.T) {
 	opts := plan.Options{Steps: allSteps(), UnmountTimeout: math.MaxInt64, StatusesTimeout: math.MaxInt64}
 	const firstBucket, atAnnouncement = 0, 0

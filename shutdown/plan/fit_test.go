@@ -132,7 +132,8 @@ func TestFitShortensTheOtherPartsInOrder(t *testing.T) {
 	}
 }
 
-// Prepare gets its 2 s before all other parts, but at most half of the limit.
+// Prepare gets its time before all other parts, but at most half of the limit. That time is 2 s by default, and a minute in
+// the second budget, which is longer than all that follows.
 func TestFitGivesPrepareAtMostHalfOfTheLimit(t *testing.T) {
 	wanted := plan.NewBudget(twoBuckets(), plan.Options{Steps: plan.Steps{Prepare: true, Publish: true}})
 	for limit, want := range map[time.Duration]time.Duration{0: 0, second: 500 * ms, 4 * second: 2 * second, time.Hour: 2 * second} {

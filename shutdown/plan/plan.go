@@ -96,9 +96,9 @@ func (b Budget) Plan(pods []*v1.Pod, opts Options) Plan {
 	return b.plan(buckets, unknown, opts)
 }
 
-// plan makes the plan of a drain with this budget, which is its Fitted. Wanted is the budget of the same schedule without
-// a limit. plan sets the times of the buckets, which have only their pods so far, and grants each pod its grace period.
-// The plan has no warnings about the schedule itself.
+// plan makes the plan of a drain with the budget b, which becomes the plan's Fitted. The plan's Wanted is the budget of the
+// same schedule without a limit. buckets have only their pods so far: plan sets their times, and grants each pod its grace
+// period. The plan has no warnings about the schedule itself.
 func (b Budget) plan(buckets []BucketPlan, unknown unknownClasses, opts Options) Plan {
 	p := Plan{Wanted: NewBudget(b.schedule(), opts), Fitted: b, Release: b.WaitEnd, Buckets: buckets}
 	start := min(b.beforeBuckets(), b.WaitEnd)
@@ -131,7 +131,7 @@ func (p *PodPlan) grant(w Window) {
 		p.WantedSeconds = max(*seconds, 0)
 	}
 	grace := graceperiod.Duration(max(p.GrantedSeconds, graceperiod.MinimumPodSeconds))
-	if p.Truncated() { // an earlier kill grants more seconds, so that they may end later, but not after graceEnd
+	if p.Truncated() { // if it is killed earlier, it is granted more seconds, which may end later, but not after graceEnd
 		grace = max(grace, w.graceEnd-w.Ready)
 	}
 	p.Start, p.End = w.Ready, sum(w.Ready, p.maxTermination(grace))

@@ -57,9 +57,9 @@ func TestGrantedSecondsOfTheKubeletsTestPods(t *testing.T) {
 	require.Equal(t, []int64{20, 2, 1000}, []int64{first[0].WantedSeconds, first[1].WantedSeconds, first[2].WantedSeconds})
 }
 
-// All steps are on, and no limit applies: the pods have their 20 s and 10 s. The first bucket starts after
-// the hold (10 s) and publishing (2 s). Each bucket needs 4 s more, for readiness marks (1 s), unmounts (2
-// s) and statuses (1 s).
+// All steps but Prepare are on, and no limit applies: the pods have their 20 s and 10 s. The first bucket starts after
+// the hold (10 s) and publishing (2 s), at 12 s. Each bucket needs 4 s more than its pods, for readiness marks (1 s),
+// unmounts (2 s) and statuses (1 s). So the buckets end at 12 s + 20 s + 4 s = 36 s, and at 36 s + 10 s + 4 s = 50 s.
 func TestOtherStepsTakeNoTimeFromThePods(t *testing.T) {
 	pods := list(pod("normal", withGrace(99)), pod("critical", critical(), withGrace(99)))
 	steps := allSteps()
@@ -71,9 +71,9 @@ func TestOtherStepsTakeNoTimeFromThePods(t *testing.T) {
 	require.Equal(t, p.Release+500*time.Millisecond, p.Wanted.Total(), "with the margin")
 }
 
-// The first two buckets (20 s and 5 s) are empty. A pod of the third one (10 s) may use their time too, 35 s in all, unless
-// it has no grace period. With all steps it may also use the 4 s that each empty bucket has for its other steps. With
-// NoRollOver it has only its own bucket, as in the kubelet.
+// The first two buckets (20 s and 5 s) are empty. A pod of the third one (10 s) may use their time too, 35 s in all. Only a
+// pod without a grace period ("nil") has just the 10 s. With the other steps on, a pod may also use the 4 s that each empty
+// bucket has for them. With NoRollOver each pod has only its own bucket, as in the kubelet.
 func TestPodsMayUseTheTimeOfEarlierEmptyBuckets(t *testing.T) {
 	s := plan.Schedule{{0, 20}, {10, 5}, {2_000_000_000, 10}}
 	pods := list(pod("long", critical(), withGrace(1000)), pod("nil", critical()), pod("short", critical(), withGrace(3)))
@@ -90,9 +90,9 @@ func TestPodsMayUseTheTimeOfEarlierEmptyBuckets(t *testing.T) {
 	require.Equal(t, 10*time.Second, p.Buckets[2].End)
 }
 
-// The kills start after publishing (2 s) and the readiness marks (1 s). A container gets at least 2 s to
-// stop: a pod with a grace period of 1 s ends after 2 s. A pod with a hook or a sidecar may use these 2 s on top of its
-// grace period.
+// The kills start after publishing (2 s) and the readiness marks (1 s), at 3 s. A container gets at least 2 s to stop: a pod
+// with a grace period of 1 s ends 2 s later. A pod with a hook or a sidecar may use these 2 s on top of its grace period.
+// "eternal" has until the end of its bucket of 1000 s.
 func TestPodsStartAfterReadinessMarksAndGetTheMinimumStopTimeout(t *testing.T) {
 	hooked := pod("hooked", withGrace(20))
 	hooked.Spec.Containers = []v1.Container{{Lifecycle: &v1.Lifecycle{PreStop: &v1.LifecycleHandler{}}}}

@@ -21,8 +21,8 @@ func TestScheduleSortsACopy(t *testing.T) {
 	require.Equal(t, before, cfg.ShutdownGracePeriodByPodPriority)
 }
 
-// The list form is used if its gate is on. Otherwise the two-field form becomes two buckets: 30 s less 10 s, and 10 s for
-// critical pods.
+// The configuration has a total of 30 s with 10 s for critical pods (the two-field form), and a list with 99 s. The list is
+// used if its gate is on. Otherwise the two fields become two buckets: 30 s - 10 s = 20 s, and 10 s for critical pods.
 func TestSchedulePrefersTheListIfItsGateIsOn(t *testing.T) {
 	both := config(30*time.Second, 10*time.Second, entry(0, 99))
 	require.Equal(t, plan.Schedule{{0, 99}}, both.Schedule(gateOn))
@@ -47,8 +47,8 @@ func TestScheduleOfTheTwoFieldForm(t *testing.T) {
 	}
 }
 
-// A configuration that Config.Validate rejects must not lead to a negative time: negative seconds count as 0, and a
-// nonsensical two-field form means no graceful shutdown.
+// A configuration that Config.Validate rejects must not lead to a negative time. Negative seconds in the list count as 0. If
+// the total or the critical part is negative, there is no graceful shutdown, which is a nil schedule.
 func TestAScheduleOfInvalidDurationsIsNotNegative(t *testing.T) {
 	require.Equal(t, plan.Schedule{{0, 0}}, config(0, 0, entry(0, -7)).Schedule(gateOn))
 	for _, odd := range []plan.Config{
@@ -63,7 +63,7 @@ func TestAScheduleOfInvalidDurationsIsNotNegative(t *testing.T) {
 }
 
 // A pod belongs to the last bucket whose priority is not higher than its own. Pods below all buckets
-// belong to the first one.
+// belong to the first one. The keys are priorities of pods, the values are indexes of buckets.
 func TestIndexReturnsTheNearestLowerBucket(t *testing.T) {
 	s := plan.Schedule{{-10, 1}, {0, 1}, {0, 1}, {2_000_000_000, 1}}
 	for priority, want := range map[int32]int{

@@ -28,7 +28,8 @@ func TestPlanWarnsOfALimit(t *testing.T) {
 	}, p.Warnings)
 }
 
-// The limit of 1 s leaves the buckets 0.67 s and 0.33 s. Grace periods are whole seconds, so that the pods get 0 s.
+// The limit of 1 s leaves two thirds of a second to the bucket of 20 s, and a third to that of 10 s, which the warnings round
+// to 700 ms and 300 ms. Grace periods are whole seconds, so that the pods get 0 s.
 func TestPlanWarnsOfALimitThatLeavesNoWholeSecond(t *testing.T) {
 	p := plan.New(twoBuckets(), list(pod("a", withGrace(25)), pod("b", critical(), withGrace(6))), plan.Options{Limit: time.Second})
 	require.Equal(t, []string{
@@ -68,7 +69,8 @@ func TestPlanWarnsOfShortBuckets(t *testing.T) {
 	require.Equal(t, []string{"bucket 0 is too short for 3 of its 4 pods: test/longer asks for 90s and gets 20s"}, p.Warnings)
 }
 
-// The warning about a bucket of 0 s names no pod.
+// Both buckets have 0 s. The first one has two pods, and a warning, which names no pod. The second one has no pods, and no
+// warning.
 func TestPlanWarnsOfABucketWithoutTime(t *testing.T) {
 	p := plan.New(plan.Schedule{{0, 0}, {1, 0}}, list(pod("a"), pod("b", withGrace(9))), plan.Options{})
 	require.Equal(t, []string{"bucket 0 has no time, its pods (2) are killed at once"}, p.Warnings)
@@ -100,8 +102,8 @@ func TestPlanWarnsOfAnEmptySchedule(t *testing.T) {
 	require.Empty(t, plan.New(nil, list(nil), plan.Options{}).Warnings)
 }
 
-// Pods of unknown classes count as priority 0. One warning counts them and names the first. A pod with a
-// priority needs no class.
+// Three pods, b, c and static, have a class that is unknown, so they count as priority 0. One warning counts them and names
+// the first. The pod a has no class, and the pod d has a priority of its own.
 func TestPlanWarnsOfUnknownClasses(t *testing.T) {
 	static := pod("static", withClass("lead"), withAnnotation(source, "file"))
 	p := plan.New(twoBuckets(), list(

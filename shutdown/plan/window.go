@@ -27,13 +27,13 @@ type Window struct {
 	ownTime  time.Duration // the bucket's own time (BucketBudget.Pods), without what lower buckets left unused
 }
 
-// Window returns the window of bucket i if the bucket starts at start; a zero Window if there is no bucket i. When the
-// bucket ends:
+// Window returns the window of bucket i if the bucket starts at start; a zero Window if there is no bucket i. The bucket
+// ends at one of these times:
 //
-//   - Normally at its End in the budget, whenever it starts. So its pods also get the time that lower buckets
+//   - Normally it ends at its End in the budget, whenever it starts. So its pods also get the time that lower buckets
 //     leave unused.
-//   - With [Options].NoRollOver, when the time of its own steps is over, counted from start: the readiness marks,
-//     the pods, the unmounts and the statuses. But not after the End of the last bucket.
+//   - With [Options].NoRollOver it ends when the time of its own steps, counted from start, is over: the readiness marks,
+//     the pods, the unmounts and the statuses. But it does not end after the End of the last bucket.
 //   - A bucket of 0 s ends at once and gives its pods 0 s, even if lower buckets leave time unused.
 //
 // The pods' grace periods end before the bucket, because the unmounts and the statuses follow. Nothing in the window is
@@ -67,9 +67,9 @@ func (b Budget) Window(i int, start time.Duration, opts Options) Window {
 
 // Seconds returns the grace period override, 0 s or more, for a pod that is killed at killAt, counted from the
 // announcement of the shutdown. It is the pod's own grace period or, if that is less, the time left for the
-// bucket's pods ([graceperiod.ForNodeShutdown]). To the time left 100 ms are added before it is rounded down to
-// seconds, so that a late timer does not cost a second. A pod without a grace period gets at most
-// [BucketBudget].Pods, without the time that lower buckets leave unused.
+// bucket's pods ([graceperiod.ForNodeShutdown]). That time is rounded down to seconds, after 100 ms are added so that a
+// late timer does not cost a second. A pod without a grace period gets at most [BucketBudget].Pods, without the time
+// that lower buckets leave unused.
 func (w Window) Seconds(pod *v1.Pod, killAt time.Duration) int64 {
 	grace := min(w.graceEnd-max(killAt, 0), w.maxGrace)
 	if pod.Spec.TerminationGracePeriodSeconds == nil {
