@@ -25,7 +25,7 @@ const (
 	NodeTicked       NodeWhat = "a tick"                                 // Effects
 	NodeInput        NodeWhat = "an input"                               // Text
 	NodeState        NodeWhat = "after a step"                           // State, Refuses, Calls, Shutdown, Drain: the shutdown that drains, 0: none does, Done: how many of its buckets are over by the log
-	NodeWindows      NodeWhat = "a timetable"                            // Shutdown, Own, Windows, WaitEnd, ReleaseBy, Planned, Failed: there is no log
+	NodeWindows      NodeWhat = "a timetable"                            // Shutdown, Own: it is TerminateAll's, Windows, WaitEnd, ReleaseBy, Planned: it was made with a list of the pods, Failed: there is no log
 	NodeCancelled    NodeWhat = "the shutdown is cancelled"              // Shutdown
 	NodeStored       NodeWhat = "a pod is stored"                        // Pod, Until: its deadline
 	NodeStep         NodeWhat = "the drain calls"                        // Call, Text: the name of the step; the drain waits for the call
@@ -43,7 +43,7 @@ const (
 	NodeUnmarked     NodeWhat = "the API server sees a pod as ready"     // Pod
 	NodePublish      NodeWhat = "the node's state is to be published"    // Call, Shutdown: 0: it does not shut down
 	NodePublished    NodeWhat = "the answer about the node's state"      // Call, Failed
-	NodeSuspended    NodeWhat = "the lock is released at a time"         // Until
+	NodeSuspended    NodeWhat = "the lock is released at a time"         // Until: that time, which the agent announces
 	NodeReleased     NodeWhat = "the lock is released"                   //
 	NodeRetaken      NodeWhat = "the lock is wanted during the shutdown" //
 	NodeHeldAgain    NodeWhat = "the lock is wanted after the shutdown"  //
@@ -82,7 +82,7 @@ type NodeFact struct {
 // NodeWindow is the time that a drain gives to a bucket, the pods of one range of priorities.
 type NodeWindow struct {
 	Priority      int32         // the lowest priority of its pods
-	OwnTime       time.Duration // without what lower buckets leave unused
+	OwnTime       time.Duration // the bucket's configured time, without what lower buckets leave unused
 	KillsEnd, End time.Time
 }
 

@@ -2,7 +2,9 @@ package judge
 
 import "slices"
 
-// shutdownRefusesPods: pods are refused during a shutdown and, for good, after TerminateAll was called, and only then.
+// shutdownRefusesPods: the agent refuses pods while a shutdown is in progress, which includes one that it only knows from
+// the log (unsettled) and one whose lock is released. After a call of TerminateAll it refuses them for good. At all other
+// times it admits pods.
 func (h *nodeHistory) shutdownRefusesPods(f NodeFact) {
 	mustRefuse := h.terminatesAll || f.State == "unsettled" || f.State == "draining" || f.State == "released"
 	if f.What == NodeState && f.Refuses != mustRefuse {
@@ -130,7 +132,8 @@ func (h *nodeHistory) checkReport(due *nodeReport, f NodeFact) {
 }
 
 // eachPodIsCountedOnce: an agent counts a pod in the metrics at most once per drain and run of the pod. It does not count
-// the pod again if several kills of it return, or if the pod ends after it was counted as given up (Failed).
+// the pod again if several kills of it return, or if the pod ends after it was counted as given up (Failed). The pod's
+// counted is empty again when a drain begins and when the pod is started again.
 //
 // There is one exception. An agent may read the log so late that it has dropped a pod, which it has counted as ended and
 // which is no longer listed. If the log says that an earlier agent began to kill that pod, this agent continues the kill

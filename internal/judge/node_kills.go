@@ -28,8 +28,8 @@ func (h *nodeHistory) deadlineOnlyMovesEarlier(f NodeFact) {
 // noGraceAfterWaitEnd: no grace period of a drain ends after WaitEnd, at which the drain stops waiting for pods. Only a
 // pod's first kill counts: a repeated one keeps the pod's earlier deadline.
 //
-// Tolerated: the longest grace period of a bucket may end 100 ms after WaitEnd, and plan.Window.Seconds adds 100 ms before
-// it rounds down to seconds, so that a late timer does not make the grace period a second shorter.
+// Twice nodeLag is tolerated. The longest grace period of a bucket may end 100 ms after WaitEnd. Another 100 ms are added
+// by plan.Window.Seconds before it rounds down to seconds, so that a late timer does not cost the pod a second.
 func (h *nodeHistory) noGraceAfterWaitEnd(f NodeFact) {
 	isJudged := h.isFirstKill(f) && f.Shutdown != 0 && f.Seconds > 0
 	if latest := h.windows.WaitEnd.Add(2 * nodeLag); isJudged && f.graceEnd().After(latest) {

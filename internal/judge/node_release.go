@@ -29,9 +29,9 @@ type nodeLock struct {
 	isReleased   bool
 }
 
-// lockIsReleasedOnceInTime: each inhibitor lock is released once, and not after the time that the agent has announced. That
-// time only moves earlier. An announced time that has passed means now. When Run ends, the lock may be released without an
-// announced time. A lock that is taken again has a new time.
+// lockIsReleasedOnceInTime: each inhibitor lock is released once, and not after the time that the agent has announced for
+// it (NodeSuspended). The announced time only moves earlier. If it has already passed, the lock must be released now. When
+// Run ends, the lock may be released without an announced time. A lock that is taken again has a new time.
 func (h *nodeHistory) lockIsReleasedOnceInTime(f NodeFact) {
 	lock := &h.lock
 	switch f.What {

@@ -120,9 +120,13 @@ func TestSoundNodeBreaksNoRule(t *testing.T) {
 	require.Empty(t, Node(h.NodeRecord), h.Story())
 }
 
-// Each rule refuses a record that differs from soundNode's only in what the rule forbids. A change finds a fact of the
-// record by its kind, its time in seconds and its pod. It modifies the fact, drops it, or inserts other facts before
-// it.
+// Each rule refuses a record that differs from soundNode's only in what the rule forbids. In the record of soundNode a
+// shutdown is announced at 1 s, and the lock is due at 22 s. The bucket of the pod "low" has until 11 s: low is killed at
+// 1 s with 10 s, and ends at 5 s. The bucket of "high" has until 21 s: high is killed at 6 s with 15 s, and ends at 9 s. The
+// lock is released at 10 s, the shutdown is cancelled at 12 s, and the pod "late" runs from 13 s on.
+//
+// A change finds a fact by its kind, its time in seconds and its pod. It modifies the fact, drops it, or inserts other facts
+// before it.
 func TestNodeRulesRefuse(t *testing.T) {
 	changes := map[string]map[string]func(h changedNode){ // by the name of the rule, and by what is wrong
 		"a deadline only moves earlier": {
@@ -173,7 +177,7 @@ func TestNodeRulesRefuse(t *testing.T) {
 		},
 		"the log is synced before the release": {
 			"no sync":              func(h changedNode) { h.drop(NodeSynced, 7, "") },
-			"a sync that is older": func(h changedNode) { h.fact(NodeSynced, 7, "").Call = 2 },
+			"a sync that is older": func(h changedNode) { h.fact(NodeSynced, 7, "").Call = 2 }, // that of call 2 began before high was stored
 		},
 		"no pod is signalled after a cancellation": {
 			"outside a drain": func(h changedNode) { h.fact(NodeKill, 6, "high").Shutdown = 0 },
@@ -185,7 +189,7 @@ func TestNodeRulesRefuse(t *testing.T) {
 		},
 		"the lock is released once, in time": {
 			"twice":                     func(h changedNode) { h.insert(NodeReported, 10, NodeFact{What: NodeReleased}) },
-			"late":                      func(h changedNode) { h.fact(NodeSuspended, 1, "").Until = second(9.5) },
+			"late":                      func(h changedNode) { h.fact(NodeSuspended, 1, "").Until = second(9.5) }, // it is released at 10 s
 			"without an announced time": func(h changedNode) { h.drop(NodeSuspended, 1, "") },
 			"the time moves later":      func(h changedNode) { h.insert(NodePublished, 2, NodeFact{What: NodeSuspended, Until: second(23)}) },
 			"never":                     func(h changedNode) { h.drop(NodeReleased, 10, ""); h.fact(NodeSuspended, 1, "").Until = second(9.5) },
@@ -224,7 +228,7 @@ func TestNodeRulesRefuse(t *testing.T) {
 		"a failed kill is repeated": {
 			"it is not": func(h changedNode) {
 				h.fact(NodeKilled, 5, "low").Failed = true
-				h.fact(NodeState, 6, "").At = second(6.1)
+				h.fact(NodeState, 6, "").At = second(6.1) // more than the pause of 1 s and 50 ms
 			},
 		},
 		"a kill that was given up is not repeated": {

@@ -27,7 +27,7 @@ func (h *nodeHistory) windowsOnlyMoveEarlier(f NodeFact) {
 	switch f.What {
 	case NodeBooted, NodeRetaken, NodePodLost:
 		*previous = nodeTimetable{}
-	case NodeState:
+	case NodeState: // the step has ended
 		previous.isStored = true
 	case NodeAgentBegan:
 		hasReadLog := !f.Failed
@@ -61,8 +61,8 @@ func (h *nodeHistory) compareWindows(previous, f NodeFact) {
 	}
 }
 
-// nodeBucket returns the index of the bucket that has the pods of a priority: the last whose lowest priority is not
-// above it, or the first bucket.
+// nodeBucket returns the index of the bucket that has the pods of a priority: the last bucket whose lowest priority is not
+// above that priority, or the first bucket if there is none.
 func nodeBucket(windows []NodeWindow, priority int32) int {
 	bucket := 0
 	for i, w := range windows {

@@ -15,7 +15,7 @@ import (
 
 // Times that the rules allow in addition to the requested ones.
 const (
-	// minimum is what each container gets after its deadline, if a hook has used up all the time.
+	// minimum is the 2 s that each container gets after its deadline, if a hook has used up all the time.
 	minimum = time.Duration(graceperiod.MinimumContainerSeconds) * time.Second
 	// maxPause is the longest pause before a failed call is repeated.
 	maxPause = time.Second
@@ -370,8 +370,8 @@ func (t *Termination) namesID(id string) bool {
 	return slices.ContainsFunc(t.Requests, func(request *Request) bool { return len(withID(request.Containers, id)) > 0 })
 }
 
-// stopProvedEnd reports whether the terminator may count a container as ended without a list, because a call that stops
-// the container or its whole pod (no ID) succeeded before the moment by.
+// stopProvedEnd reports whether the terminator may count a container as ended without a list: where a success proves the
+// end (successProvesEnd), a stop of the container or of its whole pod (no ID) had succeeded before the moment by.
 func (p *podHistory) stopProvedEnd(id string, by Moment) bool {
 	hasStopped := func(s *Stop) bool { return (s.ID == id || s.ID == "") && s.succeeded() && s.Returned.Before(by) }
 	return p.successProvesEnd(id) && slices.ContainsFunc(p.stops, hasStopped)

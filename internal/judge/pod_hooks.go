@@ -22,8 +22,8 @@ func (p *podHistory) hookRunsOncePerRun() {
 	}
 }
 
-// mayBeNewRun reports whether an ID may mean another run at the moment to than at the moment from, as far as the
-// terminator can know: in between, one of these things happened:
+// mayBeNewRun reports whether the run with an ID may have been replaced by another one between two moments, as far as the
+// terminator can know. That is so if in between
 //   - Forget was called for the pod,
 //   - another run with the ID began,
 //   - a stop of the ID succeeded, where that proves the end of a run (successProvesEnd),
@@ -126,8 +126,8 @@ func (p *podHistory) hooksEndByTheDeadlineAndAtClose() {
 	}
 }
 
-// requireOverByDeadline records a violation for each termination by whose deadline for the container c the hook h is not
-// over, if the hook may run for the termination.
+// requireOverByDeadline looks at each termination for which the hook h may run. It records a violation if the hook is not
+// over by the termination's deadline or, if the container c became known only after that, when it became known.
 func (p *podHistory) requireOverByDeadline(h *Hook, c lifecycle.Container) {
 	for _, t := range p.terminations {
 		since := p.mustStopSince(t, c)
@@ -142,8 +142,9 @@ func (p *podHistory) requireOverByDeadline(h *Hook, c lifecycle.Container) {
 // isOver reports whether a hook has returned, or its context has ended, by a time.
 func (h *Hook) isOver(by time.Time) bool { return h.Cancelled.By(by) || h.Returned.By(by) }
 
-// hooksAreReportedAsTheyEnded: the outcome that a termination reports for a hook is what the hook did (mayBe). It is judged
-// if exactly one hook ran for the ID, during the termination: with several hooks, another run had the ID.
+// hooksAreReportedAsTheyEnded: the outcome that a termination reports for a hook is what the hook did (mayBe). Judged are
+// only containers for whose ID exactly one hook ran, and that during the termination. Several hooks mean that another run
+// had the ID.
 func (p *podHistory) hooksAreReportedAsTheyEnded() {
 	for _, t := range p.terminations {
 		for _, c := range t.Result.Containers {

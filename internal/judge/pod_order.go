@@ -33,8 +33,8 @@ func (p *podHistory) sidecarsStopLast() {
 	}
 }
 
-// mayRepeatOrBelongToKill reports whether s is perhaps not part of a termination's order: it may repeat an earlier stop
-// with its ID, or an earlier KillContainer call for that ID may have made it.
+// mayRepeatOrBelongToKill reports whether the order of a termination may not apply to the stop s: there was an earlier stop
+// with its ID, which s may repeat, or an earlier KillContainer call for that ID, which may have made s.
 func (p *podHistory) mayRepeatOrBelongToKill(s *Stop) bool {
 	isRepeated := slices.ContainsFunc(p.stops, func(earlier *Stop) bool { return earlier.ID == s.ID && earlier.Called.Before(s.Called) })
 	isKill := slices.ContainsFunc(p.kills, func(request *Request) bool {

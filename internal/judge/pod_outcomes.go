@@ -37,9 +37,9 @@ func (p *podHistory) noRunningContainerIsReportedEnded() {
 	}
 }
 
-// requireEndProved records a violation if an outcome, which a call has returned at the moment by, means that a run has
-// ended, but no list had proved that by then. Such a list was requested after the first call that stops the run, or after
-// the run was known if there is no such call.
+// requireEndProved records a violation if a call has returned, at the moment by, an outcome that means that a run has ended,
+// although no list had proved the end by then. A list proves it only if it was requested after the first call that stops the
+// run, or, if there is no such call, after the run was known.
 func (p *podHistory) requireEndProved(run lifecycle.Container, outcome lifecycle.Outcome, by Moment) {
 	known := p.firstKnown(run)
 	if !hasEnded(outcome) || by.IsZero() || known.IsZero() || p.stopProvedEnd(run.ID, by) {
@@ -188,9 +188,8 @@ func (p *podHistory) failuresAreReported() {
 }
 
 // failedStopsAreLogged: before a container is stopped again, the failure of the last stop is logged as an error: the line
-// says why the pod takes long. A failure need not be logged if another stop of the same container succeeded before it,
-// but perhaps too late to prevent the failed call: the failure then changed nothing. If the test records no log, nothing
-// is judged.
+// says why the pod takes long. A failure need not be logged if another stop of the same container succeeded while the failed
+// call was in progress: the failure then changed nothing. If the test records no log, nothing is judged.
 func (p *podHistory) failedStopsAreLogged() {
 	for i, s := range p.stops {
 		isFailure := !s.Returned.IsZero() && !s.succeeded() && !errors.Is(s.Err, context.Canceled)

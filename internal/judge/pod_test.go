@@ -14,8 +14,8 @@ import (
 	"github.com/kubegrace/kubegrace/lifecycle"
 )
 
-// moment returns the moment that many seconds after the beginning of a record. Moments of one record must differ by 1
-// ms or more.
+// moment returns the moment that many seconds after the beginning of a record. Its Order is the number of milliseconds, so
+// moments of one record must differ by 1 ms or more.
 func moment(seconds float64) Moment {
 	return Moment{At: second(seconds), Order: 1 + int(seconds*1000)}
 }
@@ -77,7 +77,8 @@ func (r podRecord) appResult() *lifecycle.ContainerResult {
 	return &r.termination().Result.Containers[0]
 }
 
-// addKill adds a call of KillContainer. The times are in seconds since the beginning of the record.
+// addKill adds a KillContainer call for a container, with the outcome that it reports. The times are in seconds since the
+// beginning of the record.
 func (r podRecord) addKill(name string, called, returned, deadline float64, outcome lifecycle.Outcome) {
 	r.kills = append(r.kills, &Request{
 		Span: span(called, returned), Pod: r.termination().Pod, Key: "pod", Deadline: second(deadline),
@@ -122,10 +123,10 @@ func TestPodRulesRefuse(t *testing.T) {
 		},
 		"no container is killed before its deadline": {
 			"nobody has requested its end": func(r podRecord) { r.stops[0].Span = span(0.5, 4.1) },
-			"too few seconds":              func(r podRecord) { r.stops[0].Seconds = 27 },
+			"too few seconds":              func(r podRecord) { r.stops[0].Seconds = 27 }, // 3.1 s + 27 s is before 31 s
 		},
 		"no stop outlasts the deadline and the minimum": {
-			"too many seconds": func(r podRecord) { r.stops[0].Seconds = 31 },
+			"too many seconds": func(r podRecord) { r.stops[0].Seconds = 31 }, // 3.1 s + 31 s is after 31 s + 2 s
 		},
 		"every run is stopped by its deadline": {
 			"it is not stopped": func(r podRecord) {
@@ -140,7 +141,7 @@ func TestPodRulesRefuse(t *testing.T) {
 			},
 		},
 		"nothing hangs": {
-			"a termination": func(r podRecord) { r.giveUpProxy(70) },
+			"a termination": func(r podRecord) { r.giveUpProxy(70) }, // 48 s: 41 s, and 7 s for a pause, calls that hang and a cancellation
 			"KillContainer": func(r podRecord) { r.addKill("proxy", 2, 70, 10, lifecycle.OutcomeGraceful) },
 			"after Close":   func(r podRecord) { r.addClose(2) },
 		},
@@ -271,9 +272,9 @@ func TestPodRulesRefuse(t *testing.T) {
 	}
 }
 
-// A list arrives after the end of its context. If Close has ended the context, the terminator uses the list, which is
-// recorded without an error. If a timeout has, here with the cause "too late", the terminator ignores the list, which
-// is recorded with the cause as its error.
+// A list arrives after the end of its context. If Close has ended the context, the terminator uses the list. So the list is
+// recorded without an error. If a timeout has ended the context, here with the cause "too late", the terminator ignores the
+// list. So the list is recorded with the cause as its error.
 func TestAListAfterTheEndOfItsContext(t *testing.T) {
 	for cause, recorded := range map[error]error{lifecycle.CauseTerminatorClosed: nil, errors.New("too late"): errors.New("too late")} {
 		ctx, cancel := context.WithCancelCause(t.Context())

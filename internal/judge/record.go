@@ -73,8 +73,8 @@ func (l *List) replaces(c lifecycle.Container) bool {
 	})
 }
 
-// provesEnd reports whether the list shows that a run has ended: it was requested at a time or later and lacks the run,
-// or it has a later run with the same ID.
+// provesEnd reports whether the list shows that a run has ended. It must lack the run, and must have been requested at the
+// time since or later, unless it has a later run with the same ID.
 func (l *List) provesEnd(c lifecycle.Container, since time.Time) bool {
 	return l.lacks(c) && (!l.Called.At.Before(since) || l.replaces(c))
 }
