@@ -124,7 +124,8 @@ func TestTheTableHasTheLinesOfTheCopiedFiles(t *testing.T) {
 	}
 }
 
-// unimport, a function in the commands of SERIES.md, removes the imports that a file does not use, and no other.
+// unimport is a shell function in the commands of SERIES.md. It must remove the imports that a file does not use, here
+// errors, net/url and the second klog, and no other.
 func TestUnimportRemovesUnusedImports(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "file.go")
 	require.NoError(t, os.WriteFile(file, []byte(`package p

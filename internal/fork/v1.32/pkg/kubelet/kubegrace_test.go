@@ -105,7 +105,8 @@ func TestKillPodNowPassesItsOptions(t *testing.T) {
 func noStatusFunc() func(*v1.PodStatus) { return nil }
 
 // A kill never ends. It times out after one and a half times the override, or the pod's grace period if there is no
-// override, and after at least 10 s. The pod workers get the override unchanged.
+// override, and after at least 10 s: 1.5 * 10 s = 15 s, 1.5 * 60 s = 90 s, and 10 s for a pod that has neither. The pod
+// workers get the override unchanged.
 func TestKillPodNowHasTheKubeletsTimeouts(t *testing.T) {
 	for want, graces := range map[time.Duration]struct{ spec, override *int64 }{
 		10 * time.Second: {},

@@ -12,7 +12,8 @@ import (
 )
 
 // At a hard threshold, the grace period of an eviction is 1 s. At a soft threshold, it is the shorter of the configured
-// maximum and the pod's own grace period. With the gate on, a negative maximum means the pod's own grace period.
+// maximum and the pod's own grace period. Without a configured maximum, which is then 0, it is 0 s. With the gate on, a
+// negative maximum means the pod's own grace period; with the gate off, the result is the negative maximum.
 func TestEvictionGracePeriods(t *testing.T) {
 	for name, c := range map[string]struct {
 		hard, gateOff      bool

@@ -88,7 +88,8 @@ func TestAFailedExecHookIsAnEvent(t *testing.T) {
 	})
 }
 
-// The kubelet believes that a container runs, but the runtime does not have it. The kill of the container succeeds.
+// The kubelet believes that the container app runs, but the runtime does not have it (remove): StopContainer answers
+// NotFound. The kill of the container succeeds.
 func TestAMissingContainerIsNoError(t *testing.T) {
 	onNode(t, 30, func(t *testing.T, n *node) {
 		n.addMain("app", script{})
@@ -127,8 +128,8 @@ func TestAContainerWithoutAPodIsKilledByItsLabels(t *testing.T) {
 	})
 }
 
-// As in the kubelet's TestKillPod, the two containers are stopped, then the sandbox, and the result has an entry for
-// each of the three. The terminator then forgets the pod.
+// A pod has two containers and a sandbox. As in the kubelet's TestKillPod, the containers are stopped, each with the pod's
+// 30 s, and then the sandbox. The result has an entry for each of the three. The terminator then forgets the pod.
 func TestKillPodStopsContainersAndSandboxes(t *testing.T) {
 	onNode(t, 30, func(t *testing.T, n *node) {
 		n.addMain("app", script{})
@@ -166,8 +167,8 @@ func TestAnOverrideReplacesTheGracePeriod(t *testing.T) {
 	}
 }
 
-// A pod has a sandbox, but no containers. The sandbox is stopped. It is no error if the runtime does not have the
-// sandbox; any other error of the runtime is in the result.
+// A pod has a sandbox, but no containers. Its kill stops the sandbox. The runtime first answers that it does not have the
+// sandbox, which is no error. Then it answers with another error, which is in the result.
 func TestThePodsSandboxIsStoppedWithoutContainers(t *testing.T) {
 	onNode(t, 30, func(t *testing.T, n *node) {
 		n.runtime.sandboxErr = status.Error(codes.NotFound, "no such sandbox")
@@ -260,8 +261,8 @@ func TestTerminationOrderVectors(t *testing.T) {
 	}
 }
 
-// If the gate is off, containers and pods are killed by the kubelet's own code. Here a stand-in for it fails with
-// errStock.
+// The gate is off, so that the kubelet's own code kills containers and pods. In this module that code is only a stand-in,
+// which fails with errStock.
 func TestTheGateSelectsTheKill(t *testing.T) {
 	onNode(t, 30, func(t *testing.T, n *node) {
 		n.addMain("app", script{})
@@ -469,8 +470,8 @@ func TestAContainerThatStartedLateIsStoppedByTheNextKill(t *testing.T) {
 	})
 }
 
-// The kubelet does not know the pod, and restores its spec from the container's labels. The Killing event has the
-// container's field path in the restored spec.
+// The kubelet does not know the pod of a container, and restores the pod's spec from the container's labels (restored). The
+// Killing event refers to the container by its field path in that spec, spec.containers{app}.
 func TestTheEventOfAContainerWithoutAPodHasItsFieldPath(t *testing.T) {
 	onNode(t, 30, func(t *testing.T, n *node) {
 		n.addMain("app", script{})

@@ -301,8 +301,8 @@ func TestAnHTTPHookWithAnEmptyPodIPFails(t *testing.T) {
 	require.Empty(t, fakes.requests)
 }
 
-// An httpGet hook without a host needs the pod's IP from the runtime. If one of the runtime's methods that read it
-// fails, the hook's error has the kubelet's text.
+// An httpGet hook without a host needs the pod's IP from the runtime. Each of the runtime's methods that read it fails once
+// (statusErrors lists them). The hook's error has the text that the kubelet's would have.
 func TestAnHTTPHookReturnsTheErrorsOfTheRuntime(t *testing.T) {
 	for method, want := range statusErrors() {
 		_, err := runGetWithoutHost(t, &hookFakes{failing: method})
@@ -310,7 +310,8 @@ func TestAnHTTPHookReturnsTheErrorsOfTheRuntime(t *testing.T) {
 	}
 }
 
-// An httpGet hook sends its request through the kubelet's client. The request does not ask to close the connection.
+// An httpGet hook sends its request through the HTTP client that the kubelet has passed to NewHandlerRunner. The request
+// does not ask to close the connection.
 func TestHTTPHooksUseTheKubeletsClient(t *testing.T) {
 	fakes := &hookFakes{ips: []string{"192.0.2.1"}}
 	_, err := runGetWithoutHost(t, fakes)
@@ -319,7 +320,7 @@ func TestHTTPHooksUseTheKubeletsClient(t *testing.T) {
 	require.False(t, fakes.requests[0].Close)
 }
 
-// The context of an exec hook ends in 10 s. So its command has a timeout of 10 s.
+// An exec hook gets a context that ends in 10 s. So the runtime is told to run its command with a timeout of 10 s.
 func TestAnExecHookHasTheRemainingTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		fakes := &hookFakes{}

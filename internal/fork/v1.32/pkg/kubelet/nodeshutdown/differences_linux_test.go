@@ -76,7 +76,8 @@ func (k *kubelet) configWithSlowKills(d time.Duration) *Config {
 }
 
 // The shutdown is cancelled while the pod web is being killed, which takes 15 s of the 20 s that its bucket has. The
-// manager admits pods at once. It never kills the critical pod dns, and it takes a new lock.
+// manager admits pods at once. In the next minute it does not kill the critical pod dns, which would have been next, and at
+// its end it holds a lock again.
 func TestACancelledShutdownTakesANewLock(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		k := newKubelet(longPod("web", regular), longPod("dns", critical))
@@ -148,7 +149,8 @@ func TestStatusesAndReadinessAreLeftToTheKubelet(t *testing.T) {
 	require.False(t, marksReadiness)
 }
 
-// The kubelet lists a pod for the first time while another pod is being killed. The listed pod is killed too.
+// The pod web is being killed, which takes 5 s, when the kubelet's list has the pod late for the first time. The pod late is
+// killed too.
 func TestAPodThatIsListedLateIsKilled(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		web := longPod("web", regular)

@@ -143,7 +143,8 @@ func advance(d time.Duration) {
 	synctest.Wait()
 }
 
-// The host announces a shutdown. The node's status is synced once after the announcement, before the first kill.
+// The host announces a shutdown. Between the announcement and the first kill the node's status is synced exactly once more
+// than at the start of the manager.
 func TestTheNodesStatusIsSyncedBeforeTheFirstKill(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		k := newKubelet(shortPod("web", regular))
@@ -228,7 +229,7 @@ func TestTheLockIsTakenForAShorterDelay(t *testing.T) {
 	})
 }
 
-// The configuration has no grace period for shutdowns, so the manager is the kubelet's stub.
+// The configuration has no grace period for shutdowns. The manager is the kubelet's stub, which does nothing.
 func TestNoGracePeriodMeansTheStub(t *testing.T) {
 	const total, critical = 0, 0
 	require.Equal(t, managerStub{}, newManagerOfHost(newKubelet().config(total, critical), &shutdowntest.Host{}))

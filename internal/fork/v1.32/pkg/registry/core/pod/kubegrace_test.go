@@ -10,7 +10,8 @@ import (
 	"k8s.io/kubernetes/pkg/vectors"
 )
 
-// The cases of the API server's TestCheckGracefulDelete.
+// The cases of the API server's TestCheckGracefulDelete. Each delete of a pod is graceful, and its options then have the
+// grace period that the case wants.
 func TestCheckGracefulDeleteVectors(t *testing.T) {
 	cases := vectors.Read[struct {
 		FirstDelete struct {
