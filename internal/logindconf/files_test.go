@@ -61,8 +61,8 @@ func TestTheLastFileSetsTheLimit(t *testing.T) {
 	}
 }
 
-// The caller wants the drop-in in /etc to be ignored. So the file of the same name in /usr/lib counts, which the
-// drop-in would mask.
+// There are drop-ins of the same name in /etc, with 60 s, and in /usr/lib, with 20 s. logind would read only the first. The
+// caller wants it to be ignored, so the second counts.
 func TestTheDropInIsIgnoredOnRequest(t *testing.T) {
 	host := fileSystem(map[string]string{
 		"etc/systemd/logind.conf.d/zz.conf":     "[Login]\nInhibitDelayMaxSec=60\n",
@@ -73,7 +73,8 @@ func TestTheDropInIsIgnoredOnRequest(t *testing.T) {
 	require.Equal(t, 20*time.Second, limit)
 }
 
-// Only regular files are read, because reading a pipe may block.
+// The main file is a regular file, a named pipe, or a device. Only the regular file is read, because reading another one may
+// block.
 func TestOnlyRegularFilesAreRead(t *testing.T) {
 	for mode, isRead := range map[fs.FileMode]bool{0o644: true, 0o644 | fs.ModeNamedPipe: false, 0o644 | fs.ModeDevice: false} {
 		host := fstest.MapFS{"etc/systemd/logind.conf": {Data: []byte("[Login]\nInhibitDelayMaxSec=7\n"), Mode: mode}}

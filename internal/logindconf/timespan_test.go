@@ -21,8 +21,8 @@ var timespans = []string{
 	"", " ", "5 foo", "-3s", "1secs", "1.", "1e3", "s5", "5s,", "infinity s", "++5", "1..5", "1 . 5", "five", "µ",
 }
 
-// Values of InhibitDelayMaxSec with and without a unit, sums, and values that are too long, which count as
-// unlimited. What systemd refuses is an error.
+// parseTimespan reads values of InhibitDelayMaxSec: a number without a unit means seconds, parts are added up, and a value
+// longer than the longest time.Duration (292 years) is unlimited. What systemd refuses is an error.
 func TestParseTimespan(t *testing.T) {
 	for text, want := range map[string]time.Duration{
 		"5": 5 * time.Second, "1.5s": 1500 * time.Millisecond, "1min 30s": 90 * time.Second,

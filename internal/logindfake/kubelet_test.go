@@ -23,8 +23,9 @@ const (
 	login1Manager = login1 + ".Manager"
 )
 
-// The kubelet's calls of logind (pkg/kubelet/nodeshutdown/systemd) work whatever feature the broker lacks: they take a
-// lock and receive an announcement. Only the two features that concern file descriptors are needed.
+// The kubelet's calls of logind (pkg/kubelet/nodeshutdown/systemd) work whatever feature the broker lacks: they read the
+// limit, reload logind, take a lock, and receive an announcement. The two features that concern file descriptors are not
+// left out, because the kubelet needs them.
 func TestTheKubeletsCallsWork(t *testing.T) {
 	all := slices.DeleteFunc(logindfake.Lacks(), func(l logindfake.Lack) bool {
 		return l == logindfake.LackAgreement || l == logindfake.LackAnswer
@@ -45,7 +46,7 @@ func TestTheKubeletsCallsWork(t *testing.T) {
 
 			limit, err := logind.GetProperty(login1Manager + ".InhibitDelayMaxUSec")
 			require.NoError(t, err)
-			require.Equal(t, uint64(5_000_000), limit.Value())
+			require.Equal(t, uint64(5_000_000), limit.Value()) // microseconds: the default of 5 s
 			systemd := bus.Object("org.freedesktop.systemd1", "/org/freedesktop/systemd1")
 			require.NoError(t, systemd.CallWithContext(t.Context(), "org.freedesktop.systemd1.Manager.KillUnit", 0, "systemd-logind.service", "all", int32(unix.SIGHUP)).Err)
 			<-hungUp
@@ -146,7 +147,8 @@ func TestLacksOfTheHandshake(t *testing.T) {
 	}
 }
 
-// A test may close the broker of StartBroker before its end. The second Close, at the end of the test, does nothing.
+// A test closes the broker of StartBroker early. Clients cannot connect any more. A second Close, such as that of
+// StartBroker at the end of the test, does nothing.
 func TestCloseMayBeCalledTwice(t *testing.T) {
 	broker := logindfake.StartBroker(t)
 	require.NoError(t, broker.Close())
