@@ -80,8 +80,8 @@ func TestAnImmediateDeleteRemovesTheObject(t *testing.T) {
 	}
 }
 
-// A delete with the UID or resourceVersion of another object is refused, so that nobody deletes a replacement
-// by mistake.
+// A delete has preconditions. If its UID or resourceVersion is not that of the stored pod or node, it is refused, so that
+// nobody deletes a replacement by mistake. With the right ones it removes the object.
 func TestDeletePreconditions(t *testing.T) {
 	c := startCluster(t)
 	pod := c.createRunning(t, "web")

@@ -26,7 +26,8 @@ func TestStrategicMergePatchMergesConditions(t *testing.T) {
 	require.Equal(t, got, c.pod(t, "web"))
 }
 
-// A server-side apply is refused if it changes a field that another manager owns, unless the apply is forced.
+// The test has set the pod's phase. The manager "agent" applies another phase, which the server refuses with a conflict,
+// because the field belongs to another manager. A forced apply succeeds, and keeps the pod's two conditions.
 func TestServerSideApplyOfAnotherManagersField(t *testing.T) {
 	c := startCluster(t)
 	c.createRunning(t, "web")
@@ -43,7 +44,8 @@ func TestServerSideApplyOfAnotherManagersField(t *testing.T) {
 	require.Len(t, got.Status.Conditions, 2, "the conditions of the pod stay")
 }
 
-// A server-side apply creates a missing object. The next one removes the labels, because it does not have them any more.
+// A server-side apply creates a missing pod with a label. The next apply of the same manager does not have the label, so the
+// server removes it.
 func TestServerSideApplyOfAMissingObject(t *testing.T) {
 	c := startCluster(t)
 	options := metav1.ApplyOptions{FieldManager: "agent"}
@@ -82,7 +84,8 @@ func TestAPatchOfAPodKeepsItsStatus(t *testing.T) {
 	require.EqualValues(t, 2, got.Generation, "a new spec increments the generation")
 }
 
-// A patch that changes nothing is not stored, so that a watcher sees no event for it.
+// Patches that change nothing are not stored: they are empty, have the pod's own phase or UID, or set metadata that clients
+// cannot change. The pod keeps its resourceVersion, so a watcher sees no event.
 func TestAPatchWithoutAChangeKeepsTheResourceVersion(t *testing.T) {
 	c := startCluster(t)
 	c.createRunning(t, "web")

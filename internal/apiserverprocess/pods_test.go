@@ -89,7 +89,8 @@ func TestAPutOfAStatusKeepsThePod(t *testing.T) {
 	require.EqualValues(t, 1, got.Generation)
 }
 
-// A PUT with an old resourceVersion is a conflict. No resourceVersion, or 0, means any version.
+// The pod has been changed since the test has read it. A PUT of the pod as it was read, with its old resourceVersion, is a
+// conflict. A PUT with no resourceVersion, or 0, replaces any version.
 func TestPutPreconditions(t *testing.T) {
 	c := startCluster(t)
 	old := c.createRunning(t, "web")

@@ -39,7 +39,7 @@ func TestAServerIsReadyAndEndsWithItsTest(t *testing.T) {
 	require.ErrorAs(t, err, &refused)
 }
 
-// Three parallel tests get three servers, so that they do not see each other's objects.
+// Three parallel tests get servers with three different URLs, so that they do not see each other's objects.
 func TestParallelTestsHaveTheirOwnServers(t *testing.T) {
 	needProgram(t)
 	urls := make(chan string, 3)
@@ -86,8 +86,8 @@ func TestStopReportsAKilledServer(t *testing.T) {
 	require.EqualError(t, p.stop(), "signal: killed")
 }
 
-// The server's folder is a file, so the server exits. The error has the server's log, which says why. A program that
-// cannot be run is another error.
+// The server gets a file in place of its data folder, so it exits. The error has the server's log, which says why. A program
+// that cannot be run, here the same file, is another error.
 func TestStartReportsAServerThatExits(t *testing.T) {
 	needProgram(t)
 	path, err := build(t.Context())

@@ -57,7 +57,8 @@ func TestNamespaces(t *testing.T) {
 	require.True(t, apierrors.IsNotFound(err), "%v", err)
 }
 
-// A PUT creates a missing lease, as kubelets rely on. A later one needs the current resourceVersion.
+// A PUT creates a missing lease, as kubelets rely on. A later PUT changes it. Then one with the old resourceVersion is a
+// conflict, and one without a resourceVersion is invalid.
 func TestLeases(t *testing.T) {
 	leases := startCluster(t).CoordinationV1().Leases("kube-node-lease")
 	lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Name: "node-1"}}

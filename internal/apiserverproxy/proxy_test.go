@@ -67,9 +67,9 @@ func TestResponsesAreNotModified(t *testing.T) {
 	require.Equal(t, http.StatusTeapot, proxy.Requests()[0].Status)
 }
 
-// With some faults the client gets no response. If the request is dropped or the response is lost, the client sees a
-// closed connection (an EOF), and the server gets the request only if the response is lost. If the request hangs, the
-// client sees nothing. If the server is gone, the client sees a closed connection too.
+// With some faults the client gets no response. If the request is dropped, the response is lost, or the server is gone, the
+// client sees a closed connection (an EOF). The server gets the request only if the response is lost. If the request hangs,
+// the client waits until its own timeout, here 20 ms.
 func TestFaultsWithoutAResponse(t *testing.T) {
 	for name, fault := range map[string]apiserverproxy.Fault{"dropped": {Drop: true}, "lost": {Lost: true}} {
 		t.Run(name, func(t *testing.T) {
@@ -174,8 +174,8 @@ func TestDieAndRevive(t *testing.T) {
 	require.Len(t, proxy.Requests(), 3, "the first, the one that killed the proxy, and the last")
 }
 
-// The server sends one line and does not end the response. The client must get the line at once, as with a
-// watch.
+// The server sends one line, and ends its response only after the client has read the line, as with a watch. The proxy must
+// forward the line at once.
 func TestWatchEventsAreForwardedImmediately(t *testing.T) {
 	sent, seen := make(chan struct{}), make(chan struct{})
 	proxy, client := startInFrontOf(t, func(w http.ResponseWriter, _ *http.Request) {

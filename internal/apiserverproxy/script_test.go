@@ -14,8 +14,8 @@ import (
 )
 
 // Of the rules that match a request, the first one that is not used up decides about its fault. If no rule matches,
-// there is no fault, which the test sees as the status 0. Times counts separately for each object, here for web and
-// api.
+// there is no fault, which the test sees as the status 0. The second rule applies twice to each object (Times): both for
+// web and for api the first two reads get its 500, and the third one gets the 429 of the next rule.
 func TestRules(t *testing.T) {
 	fault := func(status int) apiserverproxy.Fault { return apiserverproxy.Fault{Status: status} }
 	script := apiserverproxy.Rules(
