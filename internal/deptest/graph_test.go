@@ -28,7 +28,7 @@ func TestDisallowed(t *testing.T) {
 	require.Equal(t, []string{"us"}, smallGraph(t).Disallowed("us/sub"), "only direct imports count")
 }
 
-// Indirect imports count too: us/sub imports a.org/x/y by way of us.
+// DepsWithin also finds indirect imports: in smallGraph, us/sub imports us, which imports a.org/x/y.
 func TestDepsWithin(t *testing.T) {
 	require.Equal(t, []string{"a.org/x/y"}, smallGraph(t).DepsWithin("us/sub", "a.org/x"))
 	require.Empty(t, smallGraph(t).DepsWithin("us/sub", "b.org"))

@@ -8,7 +8,8 @@ import (
 	"github.com/kubegrace/kubegrace/internal/docprogram"
 )
 
-// The documentation of each package that agents import has a program that compiles.
+// These packages, which agents import, have a program in their documentation. All programs compile: otherwise Compile fails
+// the test.
 func TestDocProgramsCompile(t *testing.T) {
 	require.Equal(t, []string{
 		"graceperiod", "lifecycle", "lifecycle/stopsignal", "metrics", "shutdown", "shutdown/apistatus", "shutdown/inhibitor", "shutdown/logind",

@@ -13,8 +13,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Figures in the sentences of all pages match the code. If no page has a figure any more, remove it from this
-// list.
+// Each row of the list is a figure, such as a version, that sentences of the pages and a file of the code have. Wherever a
+// page has such a sentence, its figure must be that of the file. If no page has a figure any more, remove its row.
 func TestFiguresMatchTheCode(t *testing.T) {
 	const (
 		provider = "lifecycle/virtualkubelet/go.mod"

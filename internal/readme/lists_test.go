@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// The table of packages has exactly the public packages.
+// The table of packages in PACKAGES.md has a row for each public package, and no others.
 func TestTheTableOfPackagesIsComplete(t *testing.T) {
 	var want []string
 	for _, s := range library(t) {
@@ -20,8 +20,8 @@ func TestTheTableOfPackagesIsComplete(t *testing.T) {
 	require.ElementsMatch(t, want, firstCells(t, page(t, ".github/PACKAGES.md"), "| package | what it does |", `^\[.*\]\(\.\./(.*)\)$`))
 }
 
-// The table has for each package the level of stability that begins the last section of its documentation. A
-// package that calls itself stable is v0 in the table, because a minor version may change it.
+// The table of packages in PACKAGES.md has a level of stability for each package, such as v0. It must be the text before the
+// first colon of the section "Stability" in the package's documentation.
 func TestStability(t *testing.T) {
 	var want []string
 	for _, s := range library(t) {

@@ -23,8 +23,8 @@ func TestREADMEIsShort(t *testing.T) {
 	require.LessOrEqual(t, len(strings.Fields(page(t, "README.md"))), 600, "words")
 }
 
-// The program at the top of the README is copied from examples/processagent, whose test builds and runs it.
-// It is on the first screen.
+// The README has one program, which is a part of examples/processagent/main.go, whose test builds and runs it. It is on
+// the first screen: before the first heading there are at most 30 lines.
 func TestTheProgramIsThatOfTheProcessAgent(t *testing.T) {
 	text := page(t, "README.md")
 	blocks := regexp.MustCompile("(?s)```go\n(.*?)```").FindAllStringSubmatch(text, -1)
