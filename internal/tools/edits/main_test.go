@@ -60,9 +60,10 @@ func TestLimit(t *testing.T) {
 }
 `
 
-// Edits are killed by tests of the package or of another one, do not compile or survive. Packages that are
-// for tests alone are not edited, and the files stay as they are. The lines in the results are those of the
-// constant code.
+// Package a has five edits. Its own test kills one, and the test of package other, which knows the limit, another one. One
+// does not compile. Two survive: no test checks a number equal to the limit, or notices that Log is called. Packages that
+// are for tests alone are not edited, and the files stay as they are. The lines in the results are those of the constant
+// code.
 func TestTestsKillEdits(t *testing.T) {
 	root := t.TempDir()
 	for name, content := range map[string]string{

@@ -136,8 +136,8 @@ func TestProblems(t *testing.T) {
 	}
 }
 
-// A wrong argument is an error, and so is a folder that is no repository. Otherwise the empty output would mean that
-// all is well.
+// An argument that is no flag is an error, and so is a folder that does not exist. Otherwise the empty output would mean
+// that all is well.
 func TestArguments(t *testing.T) {
 	require.EqualError(t, house(t.Context(), []string{"here"}, io.Discard, io.Discard), `unexpected argument "here"`)
 	require.Error(t, house(t.Context(), []string{"--root", filepath.Join(t.TempDir(), "none")}, io.Discard, io.Discard))
