@@ -28,7 +28,7 @@ func TestSyncDir(t *testing.T) {
 	require.ErrorIs(t, SyncDir(filepath.Join(t.TempDir(), "absent")), os.ErrNotExist)
 }
 
-// Some file systems cannot sync directories. That is no failure; an I/O error is one.
+// Some file systems cannot sync directories, and return EINVAL or ENOTSUP. That is no failure; an I/O error is one.
 func TestCannotSync(t *testing.T) {
 	wrapped := func(err error) error { return fmt.Errorf("sync: %w", err) }
 	require.True(t, cannotSync(wrapped(syscall.EINVAL)))

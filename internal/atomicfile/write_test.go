@@ -88,8 +88,8 @@ func TestConcurrentWritesDoNotMix(t *testing.T) {
 	require.Equal(t, []string{"state"}, names(t, dir))
 }
 
-// The path has no directory. The temporary file is made in the working directory. From the system's directory for
-// temporary files it could not always be renamed, because that may be on another file system.
+// The path is only a name, so Write makes the file in the working directory. Its temporary file must be there too: from the
+// system's directory for temporary files, which may be on another file system, it could not be renamed.
 func TestWriteInTheWorkingDirectory(t *testing.T) {
 	dir := t.TempDir()
 	t.Chdir(dir)

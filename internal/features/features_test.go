@@ -27,8 +27,8 @@ type oneMethodGate map[featuregate.Feature]bool
 // Enabled reports whether the feature is in the map and on.
 func (g oneMethodGate) Enabled(key featuregate.Feature) bool { return g[key] }
 
-// If a gate does not have a feature, kubegrace's default counts. The value of a gate that cannot list its features
-// counts, because nobody can tell whether it has a feature.
+// If there is no gate, or the gate does not have a feature, kubegrace's default counts. A gate that cannot list its features
+// is asked for its own value, which is off here, because nobody can tell whether it has a feature.
 func TestDefaultsOfFeaturesThatTheGateDoesNotHave(t *testing.T) {
 	for _, key := range all() {
 		isOnByDefault := key != features.DaemonSetGracefulNodeShutdown // the only alpha feature

@@ -10,8 +10,8 @@ import (
 	"github.com/kubegrace/kubegrace/internal/staticpod"
 )
 
-// The annotation kubernetes.io/config.source says from which source the kubelet has a pod. A pod is static if its
-// source is not "api". A pod is a mirror pod if it has the annotation kubernetes.io/config.mirror.
+// The annotation kubernetes.io/config.source says from which source the kubelet has a pod. A pod is static if it has the
+// annotation with another source than "api". A pod is a mirror pod if it has the annotation kubernetes.io/config.mirror.
 func TestStaticAndMirror(t *testing.T) {
 	for name, test := range map[string]struct {
 		annotations    map[string]string
