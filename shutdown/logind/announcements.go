@@ -89,8 +89,8 @@ func (a *announcements) isOwnerReplaced(body []any) bool {
 	return true
 }
 
-// handlePrepare handles PrepareForShutdown and PrepareForShutdownWithMetadata. logind sends both for
-// one shutdown: the first one becomes an event, and the second one says nothing new.
+// handlePrepare handles PrepareForShutdown and PrepareForShutdownWithMetadata, which logind sends when a shutdown begins
+// or is cancelled. A new logind sends both: the one that arrives first becomes an event, and the other says nothing new.
 func (a *announcements) handlePrepare(signal *dbus.Signal) {
 	active, kind, ok := parsePrepare(signal.Body)
 	switch {
@@ -144,8 +144,8 @@ func (a *announcements) pending(ctx context.Context) (*source.Event, error) {
 	return &source.Event{Kind: kind, Origin: origin}, nil
 }
 
-// readPreparing asks logind whether a shutdown is in progress. If the reply is no, it tells a.preparation. reply is the
-// reply's sequence number, which says which signals arrived before the reply.
+// readPreparing asks logind whether a shutdown is in progress (preparing). If not, it tells a.preparation so. The result
+// reply is the sequence number of logind's reply, which says which signals arrived before the reply.
 func (a *announcements) readPreparing(ctx context.Context) (preparing bool, reply dbus.Sequence, err error) {
 	reply, err = a.conn.property(ctx, "PreparingForShutdown", &preparing)
 	if err == nil && !preparing {
@@ -162,7 +162,7 @@ func (a *announcements) pollCancellation() {
 	}
 	ctx, cancel := a.conn.callContext()
 	defer cancel()
-	_, _, err := a.readPreparing(ctx) // a no reaches a.preparation
+	_, _, err := a.readPreparing(ctx) // if the answer is no, a.preparation knows it now
 	if err == nil && a.preparation.endIfDenied() {
 		a.send(source.Event{Cancelled: true, Origin: origin})
 	}

@@ -42,7 +42,7 @@ func (r *delayRequest) apply(ctx context.Context) (time.Duration, error) {
 	switch {
 	case err != nil: // somebody else's file is in the drop-in's place
 		return r.result(ctx, err)
-	case isUpToDate && r.files.wasNotApplied(r.requested): // logind seems to read other files
+	case isUpToDate && r.files.wasNotApplied(r.requested): // another reload would not help: logind seems to read other files
 		return r.result(ctx, r.files.notAppliedError(granted, r.requested))
 	case isOfLongerRequest && r.locks.heldByOtherProcess(ctx): // the other process may need the drop-in
 		return r.result(ctx, noFailure)

@@ -18,9 +18,9 @@ import (
 type delayFiles struct {
 	options    Options
 	dropIn     dropIn
-	locked     chan struct{} // a mutex whose wait ends with a context: of size 1, and full while the drop-in is locked
+	locked     chan struct{} // a mutex for which a wait can end with a context: of size 1, and full while the drop-in is locked
 	notApplied attempt       // the last attempt that logind did not apply; guarded by locked
-	logged     string        // the last logged failure; guarded by locked
+	logged     string        // the last failure that was logged; "": the last change did not fail; guarded by locked
 
 	// limitBeforeChange is the old limit while this process changes logind's limit; nil: no change is in progress.
 	// logind may have started the timer of a shutdown with the old or the new limit.
@@ -95,7 +95,8 @@ func (f *delayFiles) notAppliedError(limit, requested time.Duration) error {
 		f.dropIn.files[0], f.options.HostRoot)
 }
 
-// fileSetting returns the file that sets a limit; "" if the visible files set another limit or none.
+// fileSetting returns the file that sets logind's current limit, if limit is that limit by the visible files; "" if they set
+// another limit or none.
 func (f *delayFiles) fileSetting(limit time.Duration) string {
 	if current := f.configured(); current.delay == limit {
 		return current.file

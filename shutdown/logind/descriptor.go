@@ -95,9 +95,9 @@ func (d *descriptors) keepOrClose(message []byte, arrived []int) {
 	}
 }
 
-// keep keeps the descriptor, under the serial number of the call that the message answers, if the message is a reply, a
-// call waits for a descriptor, and the call has none yet. Otherwise isKept is false, and the caller must close the
-// descriptor. A message that is nil, or cannot be decoded, is no reply.
+// keep keeps a descriptor that has arrived with a message, under the serial number of the call that the message answers. It
+// does so only if the message is a reply, a call waits for a descriptor, and the answered call has none yet. Otherwise isKept
+// is false, and the caller must close the descriptor. A message that is nil, or cannot be decoded, is no reply.
 func (d *descriptors) keep(message []byte, descriptor int) (isKept bool) {
 	if message == nil || dbus.Type(message[1]) != dbus.TypeMethodReply { // the second byte is the type
 		return false

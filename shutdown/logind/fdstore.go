@@ -30,7 +30,7 @@ type fdStore struct {
 	socket string // the value of NOTIFY_SOCKET
 
 	mu     sync.Mutex
-	names  map[string]bool // names in use
+	names  map[string]bool // the FDNAMEs of stored locks
 	passed []*storedFile   // the locks that systemd has passed to this process, and that are not adopted yet
 }
 
@@ -114,8 +114,8 @@ func (s *fdStore) releaseName(name string) {
 	delete(s.names, name)
 }
 
-// remove asks systemd to close its copy of a lock; nil: nothing is stored. The shutdown is delayed until
-// systemd has read the message and this process has closed its own copy. Call remove before you close that copy.
+// remove asks systemd to close its copy of a lock; nil: nothing is stored. Call remove before you close this
+// process's own copy: logind delays the shutdown until both are closed.
 func (s *fdStore) remove(stored *storedFile) error {
 	if stored == nil {
 		return nil

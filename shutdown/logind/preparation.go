@@ -8,9 +8,9 @@ import (
 	"github.com/godbus/dbus/v5"
 )
 
-// preparation knows whether logind has a shutdown in progress. Signals and replies say so, and different
-// goroutines handle them. Each has a sequence number: the message that arrived last counts, even if it is not
-// handled last.
+// preparation knows whether logind has a shutdown in progress. logind's signals and replies say that, and different
+// goroutines handle them, in any order. Each has a sequence number, by its arrival: the message that arrived last counts,
+// even if it is not handled last.
 type preparation struct {
 	mu         sync.Mutex // guards the fields below; never held while anything blocks
 	inProgress bool

@@ -13,7 +13,8 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown/source"
 )
 
-// session is a connection to one logind process. It ends when logind's bus name gets a new owner.
+// session is a connection to one logind process. It ends when logind's bus name gets a new owner, which means that logind
+// was stopped or restarted.
 type session struct {
 	conn          *conn
 	announcements *announcements

@@ -29,8 +29,8 @@ type signalQueue struct {
 	arrived chan struct{} // of size 1: the queue is not empty
 
 	mu         sync.Mutex // guards the fields below; never held while anything blocks
-	ownerKnown bool       // owner is set
-	owner      string     // logind's unique bus name; "": the bus does not say
+	ownerKnown bool       // setOwner was called
+	owner      string     // logind's unique bus name; "": the bus does not say who is logind
 	queue      []*dbus.Signal
 }
 
@@ -69,11 +69,15 @@ func (q *signalQueue) DeliverSignal(_, _ string, signal *dbus.Signal) {
 }
 
 // accepts reports whether the session needs a signal, and whether it comes from the right sender. The session needs two
-// kinds: the bus says that a bus name has a new owner, and logind announces a shutdown. accepts trusts the sender, which
-// the bus sets. A signal without a sender comes from a bus that sets none, and is accepted. Announcements are accepted
-// only once setOwner was called, and from every sender if the bus does not say who is logind. The interface of an
-// announcement is not checked: on Talos it is logind's bus name, and the kubelet does not check it either. The caller
-// holds the mutex.
+// kinds of signals:
+//
+//   - The bus says that a bus name has a new owner.
+//   - logind announces a shutdown. This is accepted only once setOwner was called, and from every sender if the bus does
+//     not say who is logind. The interface is not checked: on Talos it is logind's bus name, and the kubelet does not
+//     check it either.
+//
+// accepts trusts the sender, because the bus sets it. A signal without a sender comes from a bus that sets none, and is
+// accepted. The caller holds the mutex.
 func (q *signalQueue) accepts(signal *dbus.Signal) bool {
 	if signal.Name == dbusName+"."+nameOwnerChanged {
 		return signal.Sender == dbusName || signal.Sender == ""

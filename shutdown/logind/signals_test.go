@@ -43,8 +43,8 @@ func TestEventsOfAShutdownAndItsCancellation(t *testing.T) {
 }
 
 // logind v257 (SetKind) sends two signals for a shutdown, and in this test it sends both twice. They become one event, and
-// the next event is the cancellation. The event's kind is the type in the second signal's metadata, or unknown for a type
-// that is no shutdown, such as hibernate.
+// the next event is the cancellation. The event's kind is the type in the metadata of one of the signals, or unknown for a
+// type that is no shutdown, such as hibernate.
 func TestBothSignalsAreOneShutdown(t *testing.T) {
 	for sent, kind := range map[string]source.Kind{
 		"poweroff":    source.KindPoweroff,

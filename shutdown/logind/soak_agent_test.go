@@ -92,7 +92,7 @@ func (a *soakAgent) replacePods(n int) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	rt, runtimes := lifecycletest.NewRuntime(), map[string]*lifecycletest.Runtime{}
-	for _, pod := range a.pods { // a late signal may have these pods killed only now
+	for _, pod := range a.pods { // a signal that comes late may still kill these pods
 		runtimes[string(pod.UID)] = a.runtimes[string(pod.UID)]
 		a.terminator.Forget(pod)
 	}

@@ -28,8 +28,8 @@ const (
 	maxOtherSize = 4 << 10
 )
 
-// readMessage reads one message. It skips a message that is too large, and one that godbus cannot decode without a panic,
-// and returns nil for it. Every user of the bus may send 32 MiB, which takes twenty times as much memory when decoded.
+// readMessage reads one message. It returns nil for a message that it skips: one that is too large, or that godbus cannot
+// decode without a panic. Every user of the bus may send 32 MiB, which takes twenty times as much memory when decoded.
 func readMessage(from io.Reader) ([]byte, error) {
 	header := make([]byte, fixedHeaderSize)
 	if _, err := io.ReadFull(from, header); err != nil {
@@ -153,8 +153,8 @@ func (t *transport) Read(p []byte) (int, error) {
 	return t.message.Read(p)
 }
 
-// next reads the next message. It skips a late reply to NEGOTIATE_UNIX_FD, and returns nil for it as for a
-// message that is too large.
+// next reads the next message. It returns nil for what is skipped: a message that is too large, or a late reply
+// to NEGOTIATE_UNIX_FD.
 func (t *transport) next() ([]byte, error) {
 	if !t.replyPending {
 		return readMessage(&t.in)

@@ -14,8 +14,8 @@ type inhibitor struct {
 	UID, PID             uint32
 }
 
-// list returns all inhibitors of all programs. It also returns this process's ID as the bus sees it, to tell which of
-// them are this process's: in a container os.Getpid returns another number.
+// list returns all inhibitors of all programs. It also returns this process's ID as the bus sees it, by which the caller
+// finds this process's own inhibitors: in a container os.Getpid returns another number.
 func (l *locks) list(ctx context.Context) (all []inhibitor, pid uint32, err error) {
 	ownName := l.conn.Names()[0]
 	if err := l.conn.BusObject().CallWithContext(ctx, dbusName+".GetConnectionUnixProcessID", 0, ownName).Store(&pid); err != nil {
