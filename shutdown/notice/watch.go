@@ -15,9 +15,9 @@ import (
 // notices leave only 30 s.
 const maxBackOff = 10 * time.Second
 
-// notice is the notice that a polledValue has. The zero value: no notice.
+// notice is a termination notice, as a service gives it. The zero value means that the service gives none.
 type notice struct {
-	key   string // identifies the notice; "": there is no notice
+	key   string // differs if the notice or its time has changed, so that it must be announced; "": there is no notice
 	event source.Event
 }
 
