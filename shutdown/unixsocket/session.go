@@ -88,7 +88,7 @@ func (s *session) Inhibit(context.Context) (io.Closer, error) {
 	return lock(sync.OnceValue(func() error { return replyAndClose(hosts.removeLock(), "released") })), nil
 }
 
-// lock makes hosts that announce a shutdown wait. The function is called by Close.
+// lock is an inhibitor lock: hosts that announce a shutdown wait for its Close, which calls the function.
 type lock func() error
 
 // Close releases the lock. When no other lock is held, the waiting hosts get the reply "released". Further calls
