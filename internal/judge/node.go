@@ -25,7 +25,7 @@ const (
 	NodeTicked       NodeWhat = "a tick"                                 // Effects
 	NodeInput        NodeWhat = "an input"                               // Text
 	NodeState        NodeWhat = "after a step"                           // State, Refuses, Calls, Shutdown, Drain: the shutdown that drains, 0: none does, Done: how many of its buckets are over by the log
-	NodeWindows      NodeWhat = "a timetable"                            // Shutdown, Own: it is TerminateAll's, Windows, WaitEnd, ReleaseBy, Planned: it was made with a list of the pods, Failed: there is no log
+	NodeWindows      NodeWhat = "a timetable"                            // Shutdown, Own: TerminateAll's, Windows, WaitEnd, ReleaseBy, Planned: with a list of the pods, Failed: there is no log
 	NodeCancelled    NodeWhat = "the shutdown is cancelled"              // Shutdown
 	NodeStored       NodeWhat = "a pod is stored"                        // Pod, Until: its deadline
 	NodeStep         NodeWhat = "the drain calls"                        // Call, Text: the name of the step; the drain waits for the call
@@ -37,7 +37,7 @@ const (
 	NodeKill         NodeWhat = "a pod is killed"                        // Pod, Call, Seconds, Until: its deadline, Shutdown: that drains, 0: none does, Own: it is TerminateAll's, Done: how many of its buckets are over
 	NodeKilled       NodeWhat = "a kill was answered"                    // Pod, Call, Failed, NoRetry
 	NodeCounted      NodeWhat = "a pod is counted in the metrics"        // Pod, Failed: it is not known to have ended
-	NodeStarts       NodeWhat = "a static pod is to start"               // Pod: it is refused this time
+	NodeStarts       NodeWhat = "a static pod is to start"               // Pod: from now on no final status may be sent for its previous run
 	NodeTold         NodeWhat = "the API server has the final status"    // Pod
 	NodeMarked       NodeWhat = "the API server sees a pod as not ready" // Pod
 	NodeUnmarked     NodeWhat = "the API server sees a pod as ready"     // Pod

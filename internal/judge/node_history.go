@@ -101,7 +101,7 @@ type nodePod struct {
 	stored         NodeFact  // the newest NodeStored fact
 	storedAt       int       // factCount when it was stored
 	deadline       time.Time // of its last kill, as far as the agent can know; zero: none
-	answer         NodeFact  // says that the killed pod has ended: the NodeKilled fact, or the next boot; zero: none does
+	answer         NodeFact  // the fact by which the agent knows that the killed pod has ended: NodeKilled, or the next NodeBooted; zero: none
 	isProcessed    bool      // the agent has finished the step that handles the answer
 
 	agentPod // what the newest agent has done with it
@@ -113,9 +113,9 @@ type agentPod struct {
 	unsynced     int      // storedAt of the entry with its first kill by this agent; 0: there is none, or it is synced
 	failed       NodeFact // the answer to a kill that must be repeated; zero: none
 	needsNoKill  bool     // a kill has succeeded, or a repetition is useless
-	drain        int      // the shutdown whose current drain was the first to signal it; 0: none
+	drain        int      // the shutdown in whose current drain the pod was signalled first; 0: there is none, for example because it was signalled earlier
 	isGivenUp    bool     // a repetition of the last kill is useless
-	counted      NodeFact // NodeCounted; zero: not counted in the current drain
+	counted      NodeFact // the NodeCounted fact of the current drain; zero: not counted in it yet
 	awaitEnd     bool     // this agent has killed it, so that a turn must wait for its end
 	stillAwaited bool     // no turn of the current drain has waited for it yet
 }
@@ -214,7 +214,7 @@ func (h *nodeHistory) addKill(p *nodePod, f NodeFact) {
 	if mayCountAgain := f.Shutdown == 0 && !p.counted.Failed; mayCountAgain { // see eachPodIsCountedOnce
 		p.counted = NodeFact{}
 	}
-	if !p.awaitEnd && p.isRunning {
+	if !p.awaitEnd && p.isRunning { // from now on a turn must wait for its end
 		p.awaitEnd, p.stillAwaited = true, true
 	}
 	p.isSignalled, p.isKilled, p.deadline, p.failed = true, true, f.Until, NodeFact{}
@@ -278,7 +278,8 @@ func (h *nodeHistory) addAgentFact(p *nodePod, f NodeFact) {
 	}
 }
 
-// forgetUnprocessed drops an answer that the agent has not stored, because it died in the step that handled it.
+// forgetUnprocessed drops the pod's answer if the agent has died in the step that handles it: the answer is then not in the
+// log, and the next agent does not know of it.
 func (p *nodePod) forgetUnprocessed() {
 	if !p.isProcessed {
 		p.answer = NodeFact{}

@@ -7,7 +7,7 @@ import (
 	"github.com/kubegrace/kubegrace/internal/times"
 )
 
-// nodeTimetable is the timetable that the next one must not exceed; zero: the agent knows none.
+// nodeTimetable is a NodeWindows fact with whose times those of the next one are compared; zero: with none.
 type nodeTimetable struct {
 	NodeFact
 

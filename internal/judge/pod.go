@@ -90,7 +90,7 @@ type podHistory struct {
 	kills        []*Request
 	forgets      []*Request
 	runs         []*Run
-	known        []lifecycle.Container // the runs that a list had or a caller named
+	known        []lifecycle.Container // the runs that a list had, or that a caller of Terminate or KillContainer named
 	violations   []string
 }
 
@@ -204,8 +204,8 @@ func (p *podHistory) stopsOf(c lifecycle.Container) (stops []*Stop) {
 }
 
 // candidates returns the runs that a StopContainer call may stop. The call has only an ID, which several runs share if
-// the runtime uses an ID again. They are the runs with the ID in the lists that the terminator may have seen before
-// the call (a run in two of these is returned twice), or all known runs with the ID if no such list has one.
+// the runtime uses an ID again. The candidates are the runs with this ID in the lists that the terminator may have seen
+// before the call (a run in two of these is returned twice). If these lists have none, all known runs with the ID are.
 func (p *podHistory) candidates(s *Stop) (runs []lifecycle.Container) {
 	for _, l := range p.visibleLists(s.Called) {
 		runs = append(runs, withID(l.Running, s.ID)...)
@@ -216,9 +216,9 @@ func (p *podHistory) candidates(s *Stop) (runs []lifecycle.Container) {
 	return withID(p.known, s.ID)
 }
 
-// visibleLists returns the lists that a decision at m may have used, the newest first: those that returned at the
-// time of m, which the decision may or may not have seen yet, and the last one before that time, which it has seen.
-// Lists that returned after m are left out, and so is the list whose return is m itself.
+// visibleLists returns the lists that a decision at the moment m may have used, the newest first. These are the last list
+// that returned before the time of m, which the decision has seen, and those that returned at that very time but before
+// m, which it may or may not have seen. A list whose return is m itself is left out.
 func (p *podHistory) visibleLists(m Moment) (lists []*List) {
 	for _, l := range slices.Backward(p.lists) {
 		switch {
@@ -328,13 +328,14 @@ func (t *Termination) usesList() bool {
 	return t.IsForLateStart || slices.ContainsFunc(t.Requests, func(request *Request) bool { return request.ListsContainers })
 }
 
-// isOneAttempt reports whether a request for the termination has OneAttempt: its caller repeats failed stops itself.
+// isOneAttempt reports whether a request for the termination has OneAttempt, which means that the terminator does not
+// repeat failed stops: the caller does.
 func (t *Termination) isOneAttempt() bool {
 	return slices.ContainsFunc(t.Requests, func(request *Request) bool { return request.OneAttempt })
 }
 
 // wasForgottenBefore reports whether Forget was certainly called between the beginning of a termination and the given time.
-// A Forget call beside the termination's first Terminate call may have come before that one, and does not count.
+// A Forget call that overlaps the termination's first Terminate call may have come before it, and does not count.
 func (p *podHistory) wasForgottenBefore(t *Termination, at time.Time) bool {
 	begun := t.startedAt()
 	if !t.IsForLateStart {
@@ -343,7 +344,8 @@ func (p *podHistory) wasForgottenBefore(t *Termination, at time.Time) bool {
 	return slices.ContainsFunc(p.forgets, func(request *Request) bool { return begun.Before(request.Called) && request.Called.At.Before(at) })
 }
 
-// isOneAttempt reports whether any request for the pod has OneAttempt: its caller repeats failed stops itself.
+// isOneAttempt reports whether any request for the pod has OneAttempt, which means that the terminator does not repeat
+// failed stops: the caller does.
 func (p *podHistory) isOneAttempt() bool {
 	return slices.ContainsFunc(p.terminations, (*Termination).isOneAttempt) || slices.ContainsFunc(p.kills, func(request *Request) bool { return request.OneAttempt })
 }
@@ -351,7 +353,7 @@ func (p *podHistory) isOneAttempt() bool {
 // stopsAsUnit reports whether StopPod stops all containers of the pod at once. They then have one deadline, the earliest.
 func (p *podHistory) stopsAsUnit() bool { return p.options.Pods != nil }
 
-// hasSeveralRuns reports whether a later run had the ID of an earlier one, so that a hook or a call may be of either.
+// hasSeveralRuns reports whether several runs had this ID, so that a hook or a call with the ID may be for any of them.
 func (p *podHistory) hasSeveralRuns(id string) bool { return len(withID(p.known, id)) > 1 }
 
 // cannotList reports whether the runtime cannot list containers at all.
@@ -402,9 +404,9 @@ func (t *Termination) deadlineBefore(at time.Time) (deadline time.Time) {
 	return deadline
 }
 
-// mustStopSince returns when a termination first had to stop a run; zero: never. That is when a request named the run,
-// or when the first list with it returned, whichever was earlier. A list counts if it was requested after the
-// termination first had to list, and returned before the termination ended and before Forget.
+// mustStopSince returns when a termination first had to stop a run; zero: never. That is when a request named the run, or
+// when the first list with the run returned, whichever was earlier. Only some lists count: those that were requested after
+// the termination first depended on lists, and returned before it ended and before Forget was called.
 func (p *podHistory) mustStopSince(t *Termination, c lifecycle.Container) (since Moment) {
 	for _, request := range t.Requests {
 		if hasRun(request.Containers, c) && request.Called.Before(since) {

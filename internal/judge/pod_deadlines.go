@@ -62,7 +62,8 @@ func (t *Termination) deadlineRequests() (requests []*Request) {
 	return requests
 }
 
-// isTooLate reports whether a call may have come when the termination had ended, or when Close had been called.
+// isTooLate reports whether a request may have come too late to move the deadline: when the termination had ended, or when
+// Close had been called.
 func (p *podHistory) isTooLate(t *Termination, request *Request) bool {
 	mayBeAfterEnd := !t.Done.IsZero() && !request.Called.At.Before(t.Done.At)
 	mayBeAfterClose := p.closedAt().Before(request.Returned)
@@ -176,7 +177,7 @@ func (p *podHistory) noStopOutlastsDeadlineAndMinimum() {
 }
 
 // deadlineInForce returns the earliest deadline of the terminations that had to stop a run when the call s was made; zero:
-// none had to. After Forget, another termination may stop the run.
+// none had to. There may be several, because another termination may begin after Forget.
 func (p *podHistory) deadlineInForce(c lifecycle.Container, s *Stop) (deadline time.Time) {
 	for _, t := range p.terminations {
 		since := p.mustStopSince(t, c)

@@ -55,7 +55,7 @@ func (p *podHistory) needsNoStop(t *Termination, c lifecycle.Container, latest t
 	return mayHaveEnded || isReplaced || isGivenUp || t.Done.By(latest) || p.closedAt().By(latest)
 }
 
-// stopsBefore returns the calls that stopped the pod or one of its containers before a run was first listed or named
+// stopsBefore returns all stops of the pod and its containers that were called before the run c was first listed, or named
 // by a caller.
 func (p *podHistory) stopsBefore(c lifecycle.Container) (stops []*Stop) {
 	first := p.firstKnown(c)

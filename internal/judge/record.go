@@ -127,7 +127,7 @@ type Request struct {
 	Deadline   time.Time // of the requested grace period
 	OneAttempt bool
 
-	HasDefaultGrace bool                  // Terminate: no grace period is requested, so it shortens no termination in progress
+	HasDefaultGrace bool                  // Terminate: the call names no grace period, so it shortens no termination in progress
 	IsPostStart     bool                  // PostStart may call KillContainer, and returns when KillContainer does
 	ListsContainers bool                  // Terminate: the runtime lists the containers, because the call names none
 	Containers      []lifecycle.Container // Terminate: the named containers; KillContainer: the one to stop
@@ -193,8 +193,8 @@ type Record struct {
 // NewRecord returns an empty record.
 func NewRecord() *Record { return &Record{began: time.Now()} }
 
-// record calls do with a new Moment, which is later than all others, so that do can record what happens now. It holds the
-// mutex during the call.
+// record calls do with a new Moment, which is later than all earlier ones. do records what happens at this moment: record
+// holds the mutex during the call.
 func (r *Record) record(do func(now Moment)) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -68,7 +68,7 @@ func (t *Terminator) Terminate(ctx context.Context, pod *v1.Pod, req lifecycle.R
 		Containers:      slices.Clone(req.Containers),
 		HasDefaultGrace: req.GracePeriodSeconds == nil && pod.DeletionGracePeriodSeconds == nil,
 	}
-	var joinedGrace int64 // the grace period of the termination that the call joins; 0: it joins none
+	var joinedGrace int64 // in seconds, of the termination in progress that the call joins; 0: it joins none
 	previous, found := t.Termination(pod)
 	if found {
 		joinedGrace = previous.Result().GracePeriodSeconds // read before the call, which may shorten it
@@ -132,8 +132,8 @@ func (r *Record) addTermination(handle *lifecycle.Termination, pod *v1.Pod, requ
 	})
 }
 
-// readDeadline reads the deadline of a termination, without the mutex: the deadline may move before it is
-// recorded.
+// readDeadline reads the deadline of a termination. It does not hold the mutex meanwhile, so the deadline may move between
+// Called and the Returned that its caller sets.
 func (r *Record) readDeadline(handle *lifecycle.Termination) (reading Reading) {
 	r.record(func(now Moment) { reading.Called = now })
 	reading.Deadline = handle.Deadline()
