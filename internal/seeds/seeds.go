@@ -16,9 +16,9 @@ import (
 	"github.com/kubegrace/kubegrace/internal/need"
 )
 
-// Play plays the seeds from 1 to a number, fewer with -short, and fails the test for each that returns an error. It logs
-// the story of the first of these, and stops after ten. The environment variable KUBEGRACE_SIM_SEEDS sets another number,
-// and KUBEGRACE_SIM_SEED the only seed. Play returns how many seeds were to be played. It calls play in several goroutines.
+// Play plays the seeds from 1 to number, fewer with -short, in several goroutines. Each seed for which play returns an error
+// fails the test. Play logs the story of the first failed seed, and stops after ten failures. It returns how many seeds were
+// to be played. The environment variable KUBEGRACE_SIM_SEEDS replaces number, and KUBEGRACE_SIM_SEED is the only seed.
 func Play(t *testing.T, number uint64, play func(t *testing.T, seed uint64) (story func() string, err error)) uint64 {
 	t.Helper()
 	if seed := variable(t, "KUBEGRACE_SIM_SEED"); seed > 0 {
