@@ -161,7 +161,8 @@ func TestAFailedReloadIsAnError(t *testing.T) {
 	}
 }
 
-// If nothing can be written below /etc, the drop-in goes to /run.
+// etc is a file, so that the drop-in cannot be written below it, as on a host whose /etc is read-only. The drop-in goes to
+// /run.
 func TestTheSecondDirectoryIsUsedIfTheFirstIsReadOnly(t *testing.T) {
 	h := newHost(t)
 	h.writeFile(t, "etc", "a file where the directory should be: nothing can be written below it")

@@ -191,8 +191,8 @@ func TestLargeSignalsAreNotDecoded(t *testing.T) {
 	h.requireOnlyItsOwnEvents(t, session)
 }
 
-// An unprivileged user owns a bus name that begins like logind's. Its signals must neither announce a
-// shutdown nor end the session.
+// An unprivileged user may not own logind's bus name, but takes and releases one that begins with it. Each time the user
+// also sends signals like those of logind and of the bus. They must neither announce a shutdown nor end the session.
 func TestSignalsOfASimilarBusNameAreDropped(t *testing.T) {
 	h := newHostOn(t, logindhost.StartSystemBus(t))
 	session, sessionNames := h.connectNamed(t)

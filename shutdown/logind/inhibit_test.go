@@ -93,7 +93,7 @@ func TestChildrenDoNotInheritTheLock(t *testing.T) {
 	require.NoError(t, child.Wait())
 }
 
-// A refused Inhibit returns logind's error. The session stays usable.
+// logind refuses two calls of Inhibit, which return its errors. The session stays usable: the third call takes a lock.
 func TestInhibitSucceedsAfterARefusal(t *testing.T) {
 	h := newHost(t)
 	session := h.connect(t)

@@ -125,7 +125,8 @@ func testManagerDelayExpired(t *testing.T, host *logindhost.Host) {
 	require.Eventually(t, func() bool { return len(host.Inhibitors()) == 0 }, testTimeout, time.Millisecond, "the lock is released at the deadline")
 }
 
-// logind restarts, and the new one has lost all locks. The manager must notice that and take a new lock.
+// logind is killed, and the files are removed in which it keeps its locks. So the next logind lists no lock. The manager must
+// notice that and take a new one.
 func testManagerRestartedWithoutLocks(t *testing.T, host *logindhost.Host) {
 	manager := runReadyManager(t, shutdown.Options{Config: buckets, Killer: &shutdowntest.Killer{}})
 	awaitHeld(t, host, manager)

@@ -40,7 +40,8 @@ func TestNewNamesInvalidOptions(t *testing.T) {
 	require.NoError(t, err, "the zero value is the system bus of this host")
 }
 
-// A Source that New has not made returns an error from each method, or no lock.
+// A Source is nil, or zero because New has not made it. Connect, Available and RemoveDropIn return an error, and Adopt
+// returns no lock.
 func TestMethodsOfTheZeroSourceFail(t *testing.T) {
 	for _, s := range []*logind.Source{nil, {}} {
 		_, err := s.Connect(t.Context())

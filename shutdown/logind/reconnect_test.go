@@ -42,8 +42,8 @@ func TestReconnectsLeakNothing(t *testing.T) {
 	requireNoGrowth(t, descriptors, goroutines)
 }
 
-// A manager without a bus or logind calls Connect every second. These calls leave no descriptor and no
-// goroutine.
+// A manager without a bus or logind calls Connect every second, and each call fails. After 50 calls there are no more open
+// descriptors and no more goroutines than before.
 func TestAFailedConnectLeaksNothing(t *testing.T) {
 	for name, stop := range map[string]func(*host){
 		"no bus":    func(h *host) { h.bus.Stop() },
@@ -66,7 +66,8 @@ func TestAFailedConnectLeaksNothing(t *testing.T) {
 	}
 }
 
-// The bus hangs (it is stopped by SIGSTOP). Every call must return when its context ends.
+// The bus hangs (Pause suspends it with SIGSTOP). Every call must return when its context ends, after 10 ms. When the bus is
+// killed, the session ends.
 func TestConnectTimesOut(t *testing.T) {
 	h := newHost(t)
 	source := h.source(t)
