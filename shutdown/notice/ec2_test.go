@@ -116,8 +116,8 @@ func TestAnEC2InterruptionIsAnnouncedAndWithdrawn(t *testing.T) {
 	}
 }
 
-// The time of an interruption changes. The interruption is announced again with the new time; the manager uses the earlier
-// one.
+// The time of an interruption changes from two minutes ahead to one. The interruption is announced again, with the new time.
+// (A manager uses the earlier one.)
 func TestAChangedEC2TimeIsAnnounced(t *testing.T) {
 	service := &ec2{}
 	inBubble(t, notice.EC2(), service, func(t *testing.T, w *world) {

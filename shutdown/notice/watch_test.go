@@ -184,7 +184,7 @@ func TestDeadlinesAreCorrectedByTheServicesClock(t *testing.T) {
 	}
 }
 
-// A failing service is read again after 1, 2, 4, 8 and then every 10 s.
+// EC2's service answers 404 to each request for a token. Watch asks again after 1, 2, 4, 8 and then every 10 s.
 func TestAFailingServiceIsRetriedWithBackOff(t *testing.T) {
 	inBubble(t, notice.EC2(), &ec2{}, func(t *testing.T, w *world) {
 		w.failService(http.NotFound)
@@ -246,7 +246,8 @@ func TestTheEndOfTheContextWithdrawsNothing(t *testing.T) {
 	}
 }
 
-// If nothing listens at the address, OnError is called and Watch continues.
+// Nothing listens at the address of the service. OnError is called once. Watch continues until the test ends its context, and
+// then returns the failure.
 func TestARefusedConnectionIsReported(t *testing.T) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
