@@ -199,7 +199,8 @@ func TestTheSocketReplacesThatOfADeadAgent(t *testing.T) {
 	require.Equal(t, os.ModeSocket|0o600, info.Mode())
 }
 
-// Close of a session removes the socket and ends the events. A second Close does nothing.
+// Close of a session removes the socket, of which nothing is left in the folder, and closes the channel of events. A second
+// Close does nothing.
 func TestCloseRemovesTheSocket(t *testing.T) {
 	src, path := newSource(t)
 	session, err := src.Connect(t.Context())
