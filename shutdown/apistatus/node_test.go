@@ -227,8 +227,9 @@ func TestPublishNodeForAMissingNode(t *testing.T) {
 	require.EqualError(t, err, `node "node-1" does not exist: nodes "node-1" not found`)
 }
 
-// NodeConditions is for agents that write the conditions themselves: during a shutdown it replaces their
-// Ready condition, otherwise it returns it.
+// NodeConditions is for agents that write the node's conditions themselves, and gets the Ready condition that they have, here
+// that of a broken node. During a shutdown it returns another Ready condition, and otherwise this one. It always adds
+// GracefulNodeShutdownInProgress.
 func TestNodeConditions(t *testing.T) {
 	now := time.Date(2026, time.March, 1, 13, 0, 0, 0, time.UTC)
 	broken := v1.NodeCondition{Status: v1.ConditionFalse, Reason: "KubeletNotReady", Message: "container runtime is down"}

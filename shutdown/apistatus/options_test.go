@@ -19,7 +19,7 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown/apistatus"
 )
 
-// Options have three mistakes. The error of New names all of them.
+// Options have three mistakes: no client, no node name, and a negative timeout. The error of New names all of them.
 func TestNewJoinsAllOptionErrors(t *testing.T) {
 	_, err := apistatus.New(apistatus.Options{RequestTimeout: -time.Second})
 	require.EqualError(t, err, `Options.Client is required

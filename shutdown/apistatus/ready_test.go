@@ -23,8 +23,8 @@ func runningWith(change func(*v1.Pod)) *v1.Pod {
 	return pod
 }
 
-// MarkNotReady makes no request for a pod that is not ready, which saves time in a shutdown. A pod whose readiness the
-// agent does not know is marked.
+// MarkNotReady makes no request for a pod that is not ready, has ended, or is marked already, which saves time in a shutdown.
+// A pod without a Ready condition, whose readiness the agent does not know, is marked.
 func TestMarkNotReadySkipsPodsThatAreNotReady(t *testing.T) {
 	for name, pod := range map[string]*v1.Pod{
 		"not ready": runningWith(func(pod *v1.Pod) { pod.Status.Conditions[readyIndex].Status = v1.ConditionFalse }),

@@ -112,8 +112,8 @@ func TestPublishNodeKeepsAConditionWrittenInBetween(t *testing.T) {
 	require.Equal(t, []conditionText{broken, noShutdown}, conditionTexts(server.node().Status.Conditions))
 }
 
-// Each method is called once, with a real API server. Exactly these requests are sent, which tells an operator
-// what RBAC rules the agent needs.
+// Each method of the reporter is called once, with a real API server. Together they send exactly these requests, which tell
+// an operator what RBAC rules the agent needs.
 func TestEachMethodSendsOnlyItsRequests(t *testing.T) {
 	web := running("web")
 	server, r := serve(t, web, nodeOf(ready))
