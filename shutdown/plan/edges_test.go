@@ -49,7 +49,8 @@ func TestTruncatedPodsEndWithTheirBucket(t *testing.T) {
 	require.Greater(t, p.Buckets[0].End, 13*time.Second)
 }
 
-// Budget.Plan of a fitted budget returns the same plan as New.
+// New fits a budget to the limit of 35 s, and plans the pods with it. Budget.Plan of that budget (Fitted), with the same pods
+// and options, returns the same plan.
 func TestBudgetPlanEqualsNew(t *testing.T) {
 	opts := plan.Options{Steps: allSteps(), Limit: 35 * time.Second}
 	pods := list(pod("a", withGrace(99)), nil, pod("b", critical(), withGrace(99)))

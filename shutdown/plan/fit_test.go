@@ -187,7 +187,8 @@ func TestNewBudgetWithoutTimeForOtherSteps(t *testing.T) {
 	}
 }
 
-// Cap returns the duration or the limit, whichever is shorter. A limit of 0 is none, and a negative one counts as 0.
+// Cap of a minute returns the limit if that is shorter, and otherwise the minute. A limit of 0 means that there is none, and a
+// negative one counts as 0.
 func TestCapReturnsTheShorterDelay(t *testing.T) {
 	for limit, want := range map[time.Duration]time.Duration{0: time.Minute, -1: 0, 30 * second: 30 * second, time.Hour: time.Minute} {
 		require.Equal(t, want, plan.Options{Limit: limit}.Cap(time.Minute), limit)

@@ -13,7 +13,8 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown/plan"
 )
 
-// The schedule ascends by priority; the caller's list keeps its order.
+// The entries of the list are in no order, and two have the priority 0. The schedule ascends by priority, and these two keep
+// their order. The caller's list is not changed.
 func TestScheduleSortsACopy(t *testing.T) {
 	cfg := config(0, 0, entry(10, 1), entry(-5, 2), entry(0, 3), entry(0, 4))
 	before := slices.Clone(cfg.ShutdownGracePeriodByPodPriority)

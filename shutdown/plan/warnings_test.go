@@ -16,8 +16,8 @@ func TestPlanWithoutWarnings(t *testing.T) {
 	require.Empty(t, p.Warnings)
 }
 
-// The limit of 20 s shortens the buckets of 20 s and 10 s in proportion, to two thirds. Each bucket has pods, and gets a
-// warning of its own. So does the pod a, whose grace period is longer than its bucket.
+// The limit of 20 s shortens the buckets of 20 s and 10 s in proportion, to two thirds: 13.3 s and 6.7 s. Each bucket has a
+// pod, and gets a warning. So does the pod a, which asks for 25 s. The pod b asks for only 6 s, and gets none.
 func TestPlanWarnsOfALimit(t *testing.T) {
 	p := plan.New(twoBuckets(), list(pod("a", withGrace(25)), pod("b", critical(), withGrace(6))), plan.Options{Limit: 20 * time.Second})
 	require.Equal(t, []string{
@@ -87,7 +87,7 @@ func TestABudgetSortsItsSchedule(t *testing.T) {
 	require.Equal(t, int32(1000), unsorted[0].Priority)
 }
 
-// A schedule is not ascending and has a priority twice. Two warnings say so.
+// The schedule has the priorities 10, 0 and 10: it is not ascending, and has a priority twice. Two warnings say so.
 func TestPlanWarnsOfAnUnsortedSchedule(t *testing.T) {
 	p := plan.New(plan.Schedule{{Priority: 10, Seconds: 5}, {Priority: 0, Seconds: 5}, {Priority: 10, Seconds: 1}}, nil, plan.Options{})
 	require.Equal(t, []string{
