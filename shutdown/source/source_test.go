@@ -29,7 +29,7 @@ func TestDelayCappedErrorNamesWhatIsKnown(t *testing.T) {
 	}
 }
 
-// Kinds returns every constant except KindUnknown.
+// Kinds returns every constant Kind... that event.go declares, except KindUnknown.
 func TestKindsListsEveryConstant(t *testing.T) {
 	file, err := parser.ParseFile(token.NewFileSet(), "event.go", nil, parser.SkipObjectResolution)
 	require.NoError(t, err)
