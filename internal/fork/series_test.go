@@ -165,7 +165,8 @@ var _ v1.Pod
 `, string(data))
 }
 
-// The commands of SERIES.md work without a network, as in a fork that vendors its dependencies.
+// The commands of SERIES.md must work without a network, as in a fork that vendors its dependencies. So none of them is a
+// command such as go get or curl.
 func TestCommandsNeedNoNetwork(t *testing.T) {
 	for _, change := range []string{preamble, "1", "2", "3", "4", "5", "6"} {
 		for _, word := range []string{"go run", "go get", "go install", "curl", "wget"} {

@@ -180,8 +180,9 @@ func TestThePodsSandboxIsStoppedWithoutContainers(t *testing.T) {
 	})
 }
 
-// If a container cannot be stopped, the result names it and the sandbox is stopped anyway. The next kill does not run
-// the container's hook of 3 s again.
+// A pod has a container "stuck", whose hook takes 3 s and whose stop fails. The result of the kill has the error, and the
+// other container and the sandbox are stopped anyway. Then the container is gone. The next kill does not run its hook again,
+// so it takes less than 3 s.
 func TestARepeatedKillRunsNoHookAgain(t *testing.T) {
 	onNode(t, 30, func(t *testing.T, n *node) {
 		n.addMain("stuck", script{fails: true}).Lifecycle = sleeping(3)

@@ -269,7 +269,8 @@ func TestTheGateSelectsTheHookRunner(t *testing.T) {
 	require.IsType(t, kubegraceRunner(nil), newRunner(t, runnerParts{}))
 }
 
-// The User-Agent of an httpGet hook has the version of the fork, which the linker sets.
+// The User-Agent of an httpGet hook is kube-lifecycle/MAJOR.MINOR, with the version of the fork, which the linker sets when a
+// kubelet is built.
 func TestTheUserAgentHasTheVersionOfTheFork(t *testing.T) {
 	fakes := &hookFakes{ips: []string{"192.0.2.1"}}
 	_, err := runGetWithoutHost(t, fakes)

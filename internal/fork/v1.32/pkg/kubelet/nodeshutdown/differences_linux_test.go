@@ -190,9 +190,9 @@ func TestTheClassNameOfAStaticPodIsResolved(t *testing.T) {
 	})
 }
 
-// A kubelet stops 2 s after the announcement, while it kills web, which has 20 s. The next kubelet reads the state
-// file. It refuses pods even before its manager is started. After the start it resumes the drain, so that dns is
-// killed.
+// A kubelet stops 2 s after the announcement, while it kills web, which has 20 s and takes longer (25 s). The next kubelet
+// reads the state file. It refuses pods even before its manager is started. After the start it resumes the drain, so that
+// dns, whose turn comes after web's, is killed.
 func TestARestartedKubeletResumesTheDrain(t *testing.T) {
 	dir := t.TempDir()
 	synctest.Test(t, func(t *testing.T) {

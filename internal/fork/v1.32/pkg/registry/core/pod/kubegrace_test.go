@@ -33,7 +33,7 @@ func TestCheckGracefulDeleteVectors(t *testing.T) {
 	}
 }
 
-// A pod that has ended is deleted with 0 s.
+// A pod that has ended has a grace period of 30 s in its spec. Its delete is graceful, with 0 s.
 func TestCheckGracefulDeleteOfAPodThatHasEnded(t *testing.T) {
 	for _, phase := range []core.PodPhase{core.PodSucceeded, core.PodFailed} {
 		options := &metav1.DeleteOptions{}
