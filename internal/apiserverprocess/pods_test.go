@@ -40,7 +40,8 @@ func TestCreate(t *testing.T) {
 	require.Regexp(t, "^web-.{5}$", got.Name)
 }
 
-// The QoS class of a pod depends on its requests and limits for CPU and memory, as in Kubernetes.
+// The QoS class of a pod depends on its requests and limits for CPU and memory, as in Kubernetes. With limits for both it is
+// Guaranteed, because a limit without a request is also the request. Without any it is BestEffort. Otherwise it is Burstable.
 func TestQOSClass(t *testing.T) {
 	c := startCluster(t)
 	one, two := resource.MustParse("1"), resource.MustParse("2")

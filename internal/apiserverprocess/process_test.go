@@ -110,7 +110,8 @@ func TestBuildReportsAFailure(t *testing.T) {
 	require.ErrorContains(t, err, "failed to build the test API server")
 }
 
-// With KUBEGRACE_APISERVER the go command is not needed, here because PATH has none.
+// KUBEGRACE_APISERVER has the path of a prebuilt program. build returns that path and builds nothing: PATH has no go command,
+// with which it could.
 func TestBuildReturnsThePrebuiltProgram(t *testing.T) {
 	t.Setenv(prebuiltVariable, "/prebuilt/apiserver")
 	t.Setenv("PATH", t.TempDir())

@@ -47,7 +47,8 @@ func patch(ctx context.Context, t *testing.T, client *http.Client, url string) (
 	return response.StatusCode, response.Body.Close()
 }
 
-// Without a fault the client gets exactly the response of the server.
+// Without a fault the server gets the client's method, URL and user agent, and the client gets the server's status, header
+// and body, all unchanged.
 func TestResponsesAreNotModified(t *testing.T) {
 	proxy, client := startInFrontOf(t, func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Warning", "299 - old")
@@ -100,7 +101,8 @@ func TestFaultsWithoutAResponse(t *testing.T) {
 	})
 }
 
-// client-go parses the proxy's rejections like those of an API server.
+// The script rejects each request with a status, such as 403. client-go returns the same kind of error as for an API server's
+// rejection, such as one that IsForbidden recognizes.
 func TestRejectionsAreAPIErrors(t *testing.T) {
 	proxy, _ := startInFrontOf(t, func(http.ResponseWriter, *http.Request) {})
 	client, err := kubernetes.NewForConfig(&rest.Config{Host: proxy.URL(), QPS: -1})

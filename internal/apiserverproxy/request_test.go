@@ -42,7 +42,7 @@ func TestRequestsAreParsed(t *testing.T) {
 	}
 }
 
-// A test can also check who sent a request and how.
+// A recorded request also has the User-Agent, the Content-Type, the query and the path, so that a test can check them.
 func TestRequestsHaveHeadersAndQuery(t *testing.T) {
 	transport := apiserverproxy.NewTransport(&backend{})
 	r, err := http.NewRequestWithContext(t.Context(), http.MethodPatch, pod+"?fieldManager=kubelet", http.NoBody)
