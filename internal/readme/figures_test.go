@@ -50,7 +50,8 @@ func TestFiguresMatchTheCode(t *testing.T) {
 	}
 }
 
-// The table of tested versions has each minor that make compat tests, newest first.
+// The table of tested versions in PACKAGES.md has each minor that make compat tests, from the newest to the oldest. It may have
+// several rows for a minor.
 func TestVersionsMatchMakeCompat(t *testing.T) {
 	minor := map[string]int{}
 	for _, match := range regexp.MustCompile(`(?m)^(oldest|newest)=(\d+)`).FindAllStringSubmatch(page(t, "internal/tools/compat.sh"), -1) {

@@ -18,7 +18,7 @@ func page(t *testing.T, name string) string {
 	return string(text)
 }
 
-// The README stays short enough to be read completely.
+// The README has at most 600 words, so that it is short enough to be read completely.
 func TestREADMEIsShort(t *testing.T) {
 	require.LessOrEqual(t, len(strings.Fields(page(t, "README.md"))), 600, "words")
 }
