@@ -22,7 +22,7 @@ func TestWriteAndCloseOfAClosedFile(t *testing.T) {
 	require.ErrorIs(t, writeAndClose(temp, func(io.Writer) error { return nil }), os.ErrClosed)
 }
 
-// SyncDir fails for a directory that does not exist.
+// SyncDir syncs an existing directory, and fails for one that does not exist.
 func TestSyncDir(t *testing.T) {
 	require.NoError(t, SyncDir(t.TempDir()))
 	require.ErrorIs(t, SyncDir(filepath.Join(t.TempDir(), "absent")), os.ErrNotExist)

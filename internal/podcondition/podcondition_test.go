@@ -51,7 +51,8 @@ func TestSet(t *testing.T) {
 	require.Nil(t, podcondition.Get(&v1.PodStatus{}, v1.PodReady))
 }
 
-// Observe changes the generation of one condition, and does nothing if the status does not have it.
+// A status has the conditions Ready and DisruptionTarget. Observe sets the generation of DisruptionTarget alone, and does
+// nothing for PodScheduled, which the status does not have.
 func TestObserve(t *testing.T) {
 	status := v1.PodStatus{Conditions: []v1.PodCondition{{Type: v1.PodReady}, {Type: v1.DisruptionTarget, ObservedGeneration: 2}}}
 	podcondition.Observe(&status, v1.DisruptionTarget, 3)
