@@ -11,8 +11,8 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown/plan"
 )
 
-// minDrainTime is the least time of a drain, so that pods are signalled even if the host or the limit leaves no time. A
-// Prepare that hangs takes half of it, and the margin 100 ms, which leaves 50 ms for the list of the pods. This does not
+// minDrainTime is the least time of a drain, so that pods are signalled even if the host or the limit leaves no time. A Prepare
+// that hangs takes half of it (150 ms), and the margin another 100 ms: 50 ms are left for the list of the pods. This does not
 // delay the host, which shuts down at its own deadline even if the lock is held.
 const minDrainTime = 300 * time.Millisecond
 
@@ -27,7 +27,7 @@ func (e Event) apply(n *Node) {
 	case !e.Cancelled:
 		n.handleAnnouncement(n.announcement(e), e.Wall)
 	case e.Host: // the host has cancelled its shutdown
-		n.hostAnswer = e
+		n.hostAnswer = e // applied again when the log has been read
 		n.withdrawHostAnnouncements()
 	default:
 		wasAnnounced := n.withdraw(e.withdraws)
@@ -52,7 +52,8 @@ func (n *Node) announcement(e Event) Announcement {
 	return a
 }
 
-// setDeadline sets the deadline of a host's announcement that has no deadline, if it is known how long the host waits.
+// setDeadline sets the deadline of a host's announcement that has none, if it is known how long the host waits. An announcement
+// of an earlier drain (its At is zero) stays without one.
 func (n *Node) setDeadline(a *Announcement) {
 	lacksDeadline := a.Host && a.Deadline.IsZero()
 	isOfNewestDrain := !a.At.IsZero()
@@ -61,7 +62,7 @@ func (n *Node) setDeadline(a *Announcement) {
 	}
 }
 
-// apply shortens the drain in progress if the host waits for less time than was known.
+// apply records how long the host waits, and shortens the drain in progress if that is less than was known.
 func (l Limit) apply(n *Node) {
 	n.limit = time.Duration(l)
 	if n.state != StateDraining { // the next announcement uses n.limit
@@ -117,8 +118,8 @@ func (n *Node) handleAnnouncement(a Announcement, wall time.Time) {
 // saysNone reports whether the host has answered that no shutdown is pending.
 func (p Pending) saysNone() bool { return p.Known && (p.Event == nil || p.Event.Cancelled) }
 
-// apply handles the host's answer. A pending shutdown counts as announced, unless its time is over: no drain begins
-// then. If none is pending, the host's earlier announcements are withdrawn.
+// apply handles the host's answer. A pending shutdown counts as announced, unless its time is over: no drain begins then. If
+// none is pending, the host's earlier announcements are withdrawn. If the host does not know, the state log decides.
 func (p Pending) apply(n *Node) {
 	n.hostAnswer = p
 	switch {
@@ -162,9 +163,9 @@ func (n *Node) handleExpired(a Announcement) {
 	}
 }
 
-// withdrawHostAnnouncements withdraws what the host has announced, because the host has cancelled its shutdown or has
-// none pending. The shutdown is cancelled, unless Trigger has announced it too. The agent waits for this answer of the
-// host in StateUnsettled: settleByLog then decides how the shutdown of the log continues.
+// withdrawHostAnnouncements withdraws what the host has announced, because the host has cancelled its shutdown or has none
+// pending. The shutdown is cancelled, unless Trigger has announced it too. In StateUnsettled the agent has waited for this
+// answer, and settleByLog decides how the shutdown of the log continues.
 func (n *Node) withdrawHostAnnouncements() {
 	switch n.state {
 	case StateNone, StateOpening:
@@ -294,7 +295,7 @@ func (n *Node) restartDrain() {
 			s.HostEnd = times.Earlier(s.HostEnd, a.Deadline)
 		}
 	}
-	s.Done, s.Ended, s.Planned, s.isReported = 0, time.Time{}, false, false // forget the old drain
+	s.Done, s.Ended, s.Planned, s.isReported = 0, time.Time{}, false, false // these were of the previous drain
 	s.Timetable = n.newTable(s, n.now)
 	n.setState(StateDraining)
 	n.addRunningPods(s)
@@ -423,9 +424,8 @@ func (n *Node) newTable(s *Shutdown, received time.Time) *timetable.Table {
 	return timetable.New(n.tableRequest(s, received, s.HostEnd))
 }
 
-// schedule returns the configured schedule. Without one it returns a single bucket, as long as the longest
-// grace period of a pod, but at least defaultSeconds. Before the drain is planned, the pods are not known: the bucket
-// then has practically no end.
+// schedule returns the configured schedule. Without one it returns a single bucket, as long as the longest grace period of a
+// pod, but at least defaultSeconds. Before the drain is planned the pods are not known, and the bucket is 68 years long.
 func (n *Node) schedule(isPlanned bool) plan.Schedule {
 	if len(n.Schedule) > 0 {
 		return n.Schedule

@@ -78,8 +78,8 @@ func (d *drain) finishNotReadyWaits(n *Node) (isOver bool) {
 	return true
 }
 
-// killBucket picks pods, sets them NotReady and kills them. It picks the due pods of the current bucket and of lower
-// buckets that this drain has not picked yet. Two kinds of buckets have no time:
+// killBucket picks pods, sets them NotReady and kills them. It picks the due pods of the current bucket and of buckets with
+// lower priorities, unless this drain has picked them already. Two kinds of buckets have no time:
 //
 //   - A bucket whose time was cut to 0 picks no pods. The next bucket that has time picks them.
 //   - A bucket that is configured with 0 s picks only its own pods.
@@ -105,16 +105,16 @@ func (d *drain) killBucket(n *Node, indexOf func(priority int32) int) {
 }
 
 const (
-	// listLag is how much older than a pod's end a list may be, because the informer behind it lags.
+	// listLag is how long after its end a pod may still be in a list, because the informer behind the list lags.
 	listLag = time.Second
 	// minKillTime is less than what it takes to stop a container and to notice its end.
 	minKillTime = 10 * time.Millisecond
 )
 
-// logStillListed logs that the final list has pods whose kills have succeeded, because such a kill may have returned before
-// the pod had ended: the lock is then released while the pod runs. The list of a good agent may lag behind. So a pod counts
-// only if its kill has ended listLag before the list was requested, or was too short to have stopped anything. "NotFound"
-// says that there was nothing to stop.
+// logStillListed logs that the final list has pods whose kills have succeeded. Such a kill may have returned before the pod had
+// ended, and then the lock is released while the pod runs. The list of a correct agent may lag behind, so a pod counts only if
+// its kill ended at least listLag before the list was requested, or took less than minKillTime and so cannot have stopped
+// anything. A kill with the outcome "NotFound" had nothing to stop.
 func (d *drain) logStillListed(n *Node) {
 	var suspects []*Pod
 	for _, p := range n.pods.all {
@@ -145,7 +145,7 @@ func (d *drain) killLateWhenListed(n *Node) (moved bool) {
 	if hasNewList {
 		d.logStillListed(n)
 	}
-	// Use the window of the last bucket that has time: that of one without would give the pods 0 s.
+	// Use the window of the last bucket that has time: a bucket without time would give the pods 0 s.
 	buckets := d.shutdown.Timetable.Budget.Buckets
 	d.bucket = len(buckets) - 1
 	for d.bucket > 0 && buckets[d.bucket].Pods <= 0 {

@@ -13,9 +13,9 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown/source"
 )
 
-// Each of 200 shutdowns begins to kill another pod, which never ends, and is cancelled. The agent's memory does not fill:
-// in the end one kill for each pod is in flight and at most two other calls, each shutdown has had one report, and no pod
-// remembers more than two shutdowns.
+// 200 times, the host announces a shutdown, which begins to kill one more pod that never ends, and then cancels it. What the
+// agent keeps does not grow with the number of shutdowns. Each pod has one kill in flight, and at most two other calls are.
+// Each shutdown has had one report. Each pod keeps the numbers of at most two later shutdowns (Joined).
 func TestCancelledShutdownsLeaveNothingBehind(t *testing.T) {
 	const cycles = 200
 	c := node.Config{Schedule: plan.Schedule{{Priority: 0, Seconds: 20}, {Priority: 1000, Seconds: 10}}}

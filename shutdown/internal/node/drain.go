@@ -161,8 +161,8 @@ func (d *drain) enterStage(n *Node, s stage) (moved bool) {
 	return true
 }
 
-// prepareEnd returns the deadline of Prepare: that of the timetable or, if an agent that has taken over the drain calls
-// Prepare again and later, up to half of the time that is left.
+// prepareEnd returns the deadline of Prepare: normally that of the timetable. An agent that resumes the drain calls Prepare
+// again, later than planned. Prepare then has its planned time, but at most half of the time that is left.
 func (d *drain) prepareEnd() time.Time {
 	table := d.shutdown.Timetable
 	prepare, half := table.Budget.Prepare, table.End().Sub(d.stageBegan)/2
@@ -223,7 +223,7 @@ func (n *Node) advanceDrain() (moved bool) {
 	case unmounting:
 		return d.finishCall(n, d.window.UnmountsEnd) && d.enterStage(n, flushing)
 	case flushing:
-		isLastBucket := d.bucket == len(s.Timetable.Schedule())-1 // the stage flushingAll waits for its final statuses
+		isLastBucket := d.bucket == len(s.Timetable.Schedule())-1 // flushingAll waits for this bucket's final statuses
 		if !isLastBucket && !n.finishFlush(d.picked, d.stageBegan, d.window.End) {
 			return false
 		}

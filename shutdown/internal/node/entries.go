@@ -2,7 +2,7 @@ package node
 
 import "slices"
 
-// Entries are the entities that the state log has: what a Node stores, and what the next one reads.
+// Entries are the entities that the state log has: what a Node stores, and what the Node of the next agent reads.
 type Entries struct {
 	Shutdown *Shutdown // nil: none
 	Pods     []*Pod    // each once

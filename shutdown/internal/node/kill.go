@@ -28,8 +28,8 @@ func (p *Pod) grace() *int64 {
 	return p.Object.Spec.TerminationGracePeriodSeconds
 }
 
-// planObject returns the object from which the timetable reads the grace period. If there is no schedule, a pod without
-// a grace period gets the default of 30 s, because the bucket may be longer than that.
+// planObject returns the object from which the timetable reads the pod's grace period. If there is no schedule, a pod without a
+// grace period gets the default of 30 s: the only bucket is as long as the longest grace period of any pod, which may be more.
 func (n *Node) planObject(p *Pod) *v1.Pod {
 	object := p.Object
 	if object == nil {
@@ -178,8 +178,8 @@ func (n *Node) giveUpPods() {
 	}
 }
 
-// isRetryOver reports whether failed kills are not retried any more: no drain is in progress, and the lock is released, the
-// agent ends or TerminateAll is over. After a cancellation they are retried, because the node keeps running.
+// isRetryOver reports whether failed kills are no longer retried: no drain is in progress, and the lock is released, the agent
+// ends or TerminateAll is over. After a cancellation they are retried, because the node keeps running.
 func (n *Node) isRetryOver() bool {
 	return n.drain.shutdown == nil && (n.state == StateReleased || n.runEnded || n.terminateAll.isDone)
 }

@@ -51,9 +51,9 @@ func (l *lister) retry(n *Node) {
 	}
 }
 
-// reportTimeout adds to the drain's report that the list timed out, unless the report has a failure of the list already.
-// A bucket that begins when the pods have used up the time of the drain has less than answerTimeout for its list. That is
-// no failure of the list: the bucket uses an earlier one.
+// reportTimeout adds to the drain's report that the list timed out, unless the report already has a failure of the list. It
+// adds nothing for a bucket that begins when the drain's time is almost used up: that bucket waits for its list for less than
+// answerTimeout, and uses an earlier list.
 func (l *lister) reportTimeout(n *Node) {
 	d := &n.drain
 	isBucketWithoutTime := d.stage == listing && l.listCount > 0 && n.now.Before(d.stageBegan.Add(answerTimeout))
@@ -135,8 +135,8 @@ func (n *Node) updateFromList(listed *Pod) {
 	n.chooseMessage(p)
 }
 
-// isDue reports whether a drain has to kill a pod: it has not ended, and it was signalled or is in the newest list.
-// Before the first list, the pods that the previous agent planned to kill stand for the list.
+// isDue reports whether a drain has to kill a pod: it has not ended, and it was signalled or is in the newest list. Before the
+// first list, the pods that the previous agent planned to kill take the place of the listed ones.
 func (n *Node) isDue(p *Pod) bool {
 	isListed := p.listNumber == n.lister.listCount
 	if n.lister.listCount == 0 {

@@ -18,8 +18,8 @@ const (
 	maxIdleRetryPause            = 30 * time.Second
 	// maxSuggestedPause bounds the pause that the server asks for, so that it cannot delay a drain for long.
 	maxSuggestedPause = 5 * time.Second
-	callTimeout       = 9 * time.Second
-	publishTimeout    = 2 * time.Second
+	callTimeout       = 9 * time.Second // of a call about a pod, but NotReady must be accepted by notReadyBy
+	publishTimeout    = 2 * time.Second // of a call that publishes the node's state
 	// unresponsiveAfter is how long a drain waits for an API server that accepts nothing.
 	unresponsiveAfter = 2500 * time.Millisecond
 )
@@ -155,8 +155,9 @@ func (n *Node) sendUpdates() {
 	}
 }
 
-// dueUpdates returns the pods of a queue whose calls are due: first tries, and then retries. If there are limit first
-// tries, it returns only these. It removes pods from the queue that should get none of the queue's messages any more.
+// dueUpdates returns the pods of a queue whose calls are due: first tries, and then retries. Once it has found as many first
+// tries as limit says, it returns only these. It removes pods from the queue that should get none of the queue's messages any
+// more.
 func (n *Node) dueUpdates(queue *[]*Pod, limit int, messages ...Message) (due []*Pod) {
 	isObsolete := func(p *Pod) bool { return !slices.Contains(messages, p.update.wanted) }
 	for len(*queue) > 0 && isObsolete((*queue)[0]) { // here, because the loop below may return before it has seen all
@@ -287,10 +288,10 @@ func (a *api) retryFinalStatuses() {
 // orTimeSpent returns why the server has not accepted something: the last error or, without one, that time ran out.
 func orTimeSpent(failure string) string { return cmp.Or(failure, "the time for it was spent") }
 
-// apply drops the pending final status of a static pod that starts again, as if the API server had accepted it: the
-// status would end the new pod, which has the same UID. The old pod counts as ended even if its kill was given up, so
-// that the next shutdown gives the new pod a grace period of its own. Nothing changes if the pod may not start now,
-// because all pods are refused or its kill is not over.
+// apply drops the pending final status of a static pod that starts again, as if the API server had accepted it. The new pod has
+// the same UID, and the status would end it at the API server. The old pod counts as ended even if its kill was given up, so
+// that the next shutdown gives the new pod a grace period of its own. Nothing changes if the pod may not start now, because all
+// pods are refused or its kill is not over.
 func (s Start) apply(n *Node) {
 	p := n.pods.byKey[s.Key]
 	if p == nil || !p.Static || p.StatusAccepted {
@@ -406,7 +407,7 @@ func (n *Node) finishFlush(pods []*Pod, stageBegan, until time.Time) (isOver boo
 	if a.isUnresponsive || !d.findAwaited(pods, isAwaited) || n.reachedOrWakeAt(until) {
 		return true
 	}
-	if isPodRunning := pods[d.firstAwaited].isTerminating(); isPodRunning { // the server cannot have accepted its status
+	if isPodRunning := pods[d.firstAwaited].isTerminating(); isPodRunning { // it has no final status yet
 		return false
 	}
 	if !n.reachedOrWakeAt(times.Later(stageBegan, a.acceptedAt).Add(unresponsiveAfter)) {

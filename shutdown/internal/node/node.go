@@ -47,7 +47,7 @@ type Node struct {
 	// shutdown, hostAnswer is applied again, because it may be about that shutdown.
 	hostAnswer Input
 	awaitsLog  bool // the input Opening has come, and Read has not
-	// earlyCancels has the cancellations by Trigger that came before the log was read. They are applied again too.
+	// earlyCancels has the cancellations by Trigger that came before the log was read. After Read they are applied again.
 	earlyCancels   []Event
 	unsettledUntil time.Time // when StateUnsettled, which only Read enters, ends even if the host has not answered; zero: never
 	shutdown       *Shutdown // the newest; nil: none
@@ -145,7 +145,7 @@ func (n *Node) storeDirty() {
 }
 
 // replaceLog replaces the log by a new one with all that the next agent needs: the newest shutdown, and the pods that were
-// killed or marked, or are to be killed.
+// signalled, that the API server may show as NotReady, or that a drain plans to kill.
 func (n *Node) replaceLog() {
 	n.takeDirty() // the new log has these changes already
 	e := Effect{Do: NewLog, Shutdown: n.shutdown}

@@ -43,7 +43,7 @@ type killed struct {
 	seconds int64
 }
 
-var announced = time.Unix(100, 0)
+var announced = time.Unix(100, 0) // when the host announces the shutdown of a drainRun
 
 // drainOptions are the inputs of one drainRun.
 type drainOptions struct {
@@ -150,8 +150,8 @@ func planPod(name string, priority int32, grace int64) *v1.Pod {
 	return pod
 }
 
-// randomDrain draws a drain in which every step takes its whole time, and the first pod of each bucket does not end. opts are
-// the options with which package plan plans it: those of the drain, with the time that the host waits as the limit.
+// randomDrain draws a drain in which every step takes its whole time, and the first pod of each bucket never ends. opts are the
+// options for plan.New: those of the drain, but with the time that the host waits, if it limits the drain, as Limit.
 func randomDrain(random *rand.Rand) (o drainOptions, opts plan.Options) {
 	flip := func() bool { return random.IntN(2) == 0 }
 	timeout := func() time.Duration {
@@ -178,7 +178,7 @@ func randomDrain(random *rand.Rand) (o drainOptions, opts plan.Options) {
 		return o, opts
 	}
 	opts.Limit = time.Duration(random.Int64N(int64(plan.NewBudget(c.Schedule, opts).Total())))
-	opts.Limit = max(opts.Limit, 2*time.Second)        // Prepare may use up a shorter limit, and a drain lasts at least 200 ms
+	opts.Limit = max(opts.Limit, 2*time.Second) // Prepare may use up a shorter limit, and a drain has at least 300 ms
 	if opts.Limit%time.Second > 800*time.Millisecond { // up to 200 ms below a whole second are rounded up
 		opts.Limit -= 300 * time.Millisecond
 	}
@@ -190,9 +190,10 @@ func randomDrain(random *rand.Rand) (o drainOptions, opts plan.Options) {
 	return o, opts
 }
 
-// For random schedules, limits and pods, a drain in which everything takes its whole time kills each pod when plan.New
-// predicts it, and with the predicted seconds. The test draws every field of plan.Options, so that a new one cannot be
-// forgotten in the plan or in the drain.
+// randomDrain draws schedules, limits and pods. runDrain drains a node with them: every step takes its whole time, and the
+// first pod of each bucket never ends. Each pod must be killed when plan.New predicts it, with the predicted seconds. isDrawn
+// records which fields of plan.Options were drawn: it must be all of them, so that a new field cannot be forgotten in the plan
+// or in the drain.
 func TestADrainDoesWhatWasPlanned(t *testing.T) {
 	isDrawn := map[string]bool{
 		"PriorityOf":     true,                          // the plan and the drain get pods whose priorities are resolved

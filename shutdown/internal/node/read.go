@@ -25,7 +25,7 @@ func (r Read) apply(n *Node) {
 		moveToThisBoot(previous, pods, n.now)
 	}
 	n.awaitsLog = false
-	hasHadNoShutdown := n.shutdown == nil // this agent
+	hasHadNoShutdown := n.shutdown == nil // begun by this agent
 	mayContinue := previous != nil && r.SameBoot && !previous.Cancelled && len(previous.Announced) > 0
 	if mayContinue && n.state == StateDraining {
 		n.withdrawCancelled(previous)
@@ -167,9 +167,9 @@ func (n *Node) mergePrevious(previous *Shutdown, pods []*Pod) {
 // closePrevious adopts the pods of the log's shutdown, which is over. No drain plans to kill them any more (KillPlanned), so
 // only kills that have begun continue.
 //
-// If the log is of another boot, the pods ended with that boot, and their marks NotReady do not count any more. Two
-// kinds of pods may run again under the same UID. A static pod gets no final status. Of a pod that this agent has signalled
-// itself, the log's entry is ignored.
+// If the log is of another boot, its pods ended with that boot, and an earlier NotReady does not count any more. A pod may run
+// again in this boot with the same UID. A static pod therefore gets no final status, which would end the new run at the API
+// server. If this agent has signalled the pod itself, it ignores the log's entry.
 func (n *Node) closePrevious(pods []*Pod, sameBoot bool) {
 	for _, p := range pods {
 		if !sameBoot {
@@ -187,8 +187,9 @@ func (n *Node) closePrevious(pods []*Pod, sameBoot bool) {
 	}
 }
 
-// adoptPod adds a pod of the log to the known pods, if it was signalled or marked, or a drain planned to kill it. If this
-// agent knows the pod too, it keeps the object of its own list. The rest depends on which agent has signalled the pod:
+// adoptPod adds a pod of the log to the known pods, if it was signalled, may be NotReady at the API server, or was to be killed
+// by a drain. If this agent knows the pod too, it keeps the object of its own list. The rest depends on which agent has
+// signalled the pod:
 //
 //   - Both agents: the first signal and the earlier deadline count.
 //   - Only this agent: nothing changes, because the log knows less.

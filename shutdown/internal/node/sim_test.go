@@ -54,8 +54,8 @@ func (w *world) addRandom(i int) {
 	}
 }
 
-// simulate runs the world of a seed. In the first 50 s up to ten random things happen, and calls fail. After
-// 70 s all faults end, and the agent has 3 min to finish what it has begun.
+// simulate runs the world of a seed. In the first 50 s two to nine random things happen (injectRandom), and calls may fail
+// until 70 s. Then all faults end, and the agent has 3 min to finish what it has begun.
 func simulate(seed uint64) *judge.NodeRecord {
 	w := newSim(seed)
 	w.startAgent()
@@ -86,6 +86,7 @@ func (w *world) startAgent() {
 	if w.isQuiet { // the agent missed the cancellation while it was dead
 		w.after(15*time.Second, func() { w.step(node.Event{Event: source.Event{Cancelled: true}}, "Trigger cancels all") })
 	}
+	// In one of eight cases the host never answers. After 5 s without an event of the host, it counts as unreachable.
 	if !w.isQuiet && w.chance(8) {
 		w.after(5*time.Second, func() {
 			if adopted := w.chance(2); !w.hostAnswered {
@@ -149,8 +150,8 @@ func (w *world) injectRandom() {
 	}
 }
 
-// restartStaticPod starts a static pod again once it is admitted. While the log is read, pods of the
-// log are refused.
+// restartStaticPod starts a static pod again once the agent admits it. Until then it asks every second. In StateOpening it does
+// not ask, because the log may have the pod.
 func (w *world) restartStaticPod(p *worldPod) {
 	isRefused := w.agent.Refuses() || w.agent.State() == node.StateOpening
 	switch {
@@ -275,8 +276,8 @@ func (w *world) powerOff() {
 	w.startAgent()
 }
 
-// quiesce ends all faults and cancels all announcements, so that recordEnd can require that the agent has finished
-// everything. Half of the pods that are stuck end now.
+// quiesce ends all faults and cancels all announcements, so that recordEnd can require that the agent has finished everything.
+// Each stuck pod ends now with a probability of one half.
 func (w *world) quiesce() {
 	w.isQuiet, w.apiServes, w.pending = true, true, nil
 	for _, returns := range w.hung {
@@ -295,7 +296,8 @@ func (w *world) quiesce() {
 	}
 }
 
-// recordEnd records the final state.
+// recordEnd records for the judge whether the agent still refuses all pods, which single pods it refuses, and which pods are
+// Ready at the API server. It records nothing if the agent is dead.
 func (w *world) recordEnd() {
 	if w.agent == nil {
 		return
@@ -312,8 +314,8 @@ func (w *world) recordEnd() {
 	w.add(f)
 }
 
-// The node keeps its promises, the rules of judge.Node, in random worlds with random faults. Package seeds says how to
-// replay one of them.
+// Each seed is a random world with random faults: agents die, calls fail or hang, the machine is powered off. What happens
+// there breaks no rule of judge.Node. Package seeds says how to replay the world of one seed.
 func TestSimulator(t *testing.T) {
 	defer debug.SetGCPercent(debug.SetGCPercent(400)) // a world needs little memory; this saves a third of the time
 	seeds.Play(t, 10_000, func(_ *testing.T, seed uint64) (func() string, error) {

@@ -179,7 +179,7 @@ func hostCancels() node.Event { return node.Event{Event: source.Event{Cancelled:
 // nothingPending is the host's answer that it is not shutting down.
 func nothingPending() node.Pending { return node.Pending{Known: true} }
 
-// The states.
+// The functions below, down to cancelled, bring the agent of a rig into a state.
 
 // none is an agent that has read an empty log and has no shutdown.
 func none(r *rig) { r.step(node.Read{SameBoot: true}) }
@@ -187,7 +187,8 @@ func none(r *rig) { r.step(node.Read{SameBoot: true}) }
 // opening is an agent that cannot read the log yet, because another agent owns the state folder.
 func opening(r *rig) { r.step(node.Opening{}) }
 
-// draining begins a shutdown and lets 2 s pass. low is being killed, critical is not signalled yet.
+// draining returns a function that has the announcers announce a shutdown and lets 2 s pass. low is then being killed, and
+// critical is not signalled yet.
 func draining(announcers ...string) func(*rig) {
 	return func(r *rig) {
 		none(r)
@@ -209,8 +210,8 @@ func (r *rig) announce(announcers []string) {
 	}
 }
 
-// unsettled restarts an agent 2 s after it has begun to kill low. The new one does not know yet whether the
-// shutdown is still pending.
+// unsettled returns a function that replaces the agent 2 s after it has begun to kill low. The new agent reads the log, but
+// does not know yet whether the shutdown is still pending.
 func unsettled(announcers ...string) func(*rig) {
 	return func(r *rig) {
 		draining(announcers...)(r)
@@ -236,7 +237,7 @@ func unsettledTimeOver(announcers ...string) func(*rig) {
 	}
 }
 
-// released lets all pods end, so that the lock is released.
+// released is like draining, but then all pods end, so that the lock is released.
 func released(announcers ...string) func(*rig) {
 	return func(r *rig) {
 		draining(announcers...)(r)
@@ -266,7 +267,7 @@ func restarted(begin, then func(*rig), do ...func(*rig) string) func(*rig) {
 	}
 }
 
-// announceIn25s has the host announce a shutdown whose deadline is in 25 s, before that of hostWaits.
+// announceIn25s has the host announce a shutdown whose deadline is in 25 s, which is earlier than the 40 s of hostWaits.
 func announceIn25s(r *rig) string { return r.inputs(r.hostAnnounces(25 * time.Second)) }
 
 // drainingIn25s begins a shutdown with announceIn25s and lets 2 s pass.
@@ -323,7 +324,7 @@ func withdrawalInFlight(r *rig) {
 	r.step(nothingPending())
 }
 
-// input passes inputs that do not depend on the time.
+// input returns a function that passes inputs, for those that do not depend on the time of the rig.
 func input(in ...node.Input) func(*rig) string {
 	return func(r *rig) string { return r.inputs(in...) }
 }
@@ -335,10 +336,10 @@ func input(in ...node.Input) func(*rig) string {
 // "holdagain" takes it for the next shutdown; "tell" sends a final status. If do returns names of pods instead of effects,
 // did has these names.
 //
-// The seconds of the kills: 15 is the grace period of the pods. 13 is what is left of it 2 s after the first
-// kill; 8 is what is left another 5 s later. 6 is the share of low if the host leaves 10 s for buckets of 20 s and
-// 10 s: two thirds. 10 is the bucket of critical, and 9 is what is left of 10 s after 1 s of waiting for a list that
-// hangs. 0 means that the time of the shutdown is over.
+// The seconds of the kills: 15 is the grace period of the pods. 13 is what is left of it 2 s after the first kill; 8 is what is
+// left another 5 s later. 6 is the share of low if the host leaves 10 s for buckets of 20 s and 10 s: two thirds, rounded down.
+// 10 is the bucket of critical, and 9 is what is left of 10 s after 1 s of waiting for a list that hangs. 0 means that the time
+// of the shutdown is over.
 func TestStateTransitions(t *testing.T) {
 	const (
 		admits  = false
@@ -484,9 +485,9 @@ func TestStateTransitions(t *testing.T) {
 	}
 }
 
-// TerminateAll waits 5 s for the log, which has a shutdown of the previous agent, and then begins its own drain. When the
-// log comes, the two shutdowns have different numbers, and this agent's log has the pod critical with the number of
-// TerminateAll's.
+// Another agent owns the state folder, so this agent cannot read the log, which has an unfinished shutdown. TerminateAll waits
+// 5 s for the log, and then begins a drain of its own, which kills critical. When the log comes, its shutdown gets another
+// number than that drain, and this agent stores critical with the drain's number.
 func TestTerminateAllBeforeTheLogIsRead(t *testing.T) {
 	r := newRig(t)
 	restarted(draining("host"), opening)(r)
@@ -494,7 +495,7 @@ func TestTerminateAllBeforeTheLogIsRead(t *testing.T) {
 	r.wait(5 * time.Second)
 	r.endPods("low")
 	require.Contains(t, r.kills, "critical")
-	r.stored = node.Entries{} // the log is not written before it is read
+	r.stored = node.Entries{} // the shell ignores what is stored before the log is read
 	r.read()
 	require.Equal(t, node.StateUnsettled, r.n.State())
 	own, _ := r.n.TerminateAllDrain()
@@ -504,8 +505,9 @@ func TestTerminateAllBeforeTheLogIsRead(t *testing.T) {
 	require.Equal(t, own.Number, r.stored.Pods[i].Shutdown)
 }
 
-// Before the reboot a shutdown has killed a static pod, whose grace period was nearly over at the end of the log. The pod
-// runs again, and the new agent kills it before it has read that log. The log does not shorten the new grace period.
+// A shutdown kills a static pod, and the log ends when 12 s (2 s + 10 s) of the pod's 15 s have passed. The machine reboots,
+// the pod runs again under the same key, and a new shutdown kills it before the new agent reads that log. The old deadline does
+// not shorten the new grace period: Read kills nothing again. The pod is still refused, because its new run has not ended.
 func TestALogOfAnotherBootShortensNoGracePeriod(t *testing.T) {
 	r := newRig(t)
 	r.pods = []string{"low", "static"}
@@ -521,8 +523,9 @@ func TestALogOfAnotherBootShortensNoGracePeriod(t *testing.T) {
 	require.Contains(t, names(r.n.Refused()), "static")
 }
 
-// The agent dies after the release of the lock. The next one starts when the time of the shutdown is over, and the host
-// cannot say whether the shutdown is still pending. The shutdown then ends, and keeps the time of the release as its end.
+// The agent dies after the release of the lock. The next one starts when the time of the shutdown is over, and the host cannot
+// say (Pending without Known) whether the shutdown is still pending. The shutdown of the log then ends, and keeps the time of
+// the release as its end.
 func TestARestartKeepsTheTimeOfTheRelease(t *testing.T) {
 	r := newRig(t)
 	released("host")(r)

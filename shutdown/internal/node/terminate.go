@@ -27,7 +27,8 @@ func (t TerminateAll) apply(n *Node) {
 	}
 }
 
-// apply stops TerminateAll, in the same step (advanceTerminateAll): a drain of its own signals no further pod.
+// apply stops TerminateAll within this step, through advanceTerminateAll. If TerminateAll has begun a drain of its own, that
+// drain signals no further pod.
 func (StopTerminateAll) apply(n *Node) { n.terminateAll.stopped = true }
 
 // advanceTerminateAll moves TerminateAll on, if it was called. TerminateAll waits for one drain:
@@ -99,9 +100,9 @@ func (n *Node) addRunningPods(s *Shutdown) {
 	}
 }
 
-// addToShutdown adds p, which an earlier shutdown has signalled, to the report of s too: it appends the number of s
-// to p.Joined. It drops the numbers of shutdowns that will not be reported any more, so that p.Joined stays short. It keeps
-// the newest one: until s ends, LastReport returns the report of that shutdown.
+// addToShutdown adds p, which an earlier shutdown has signalled, to the report of s too: it appends the number of s to
+// p.Joined. To keep p.Joined short, it drops the numbers of shutdowns that will not be reported any more. It keeps the newest
+// number, because LastReport returns the report of that shutdown until s ends.
 func (n *Node) addToShutdown(p *Pod, s *Shutdown) {
 	newest := p.newestShutdown()
 	p.Joined = slices.DeleteFunc(p.Joined, func(number int) bool {

@@ -67,8 +67,8 @@ func (w *walker) input(in node.Input, what string) {
 	w.record.EndStep(len(w.inFlight))
 }
 
-// choices returns an upper bound for the argument of choose. The inputs are: each call in flight succeeds, or fails; two
-// announcements and two cancellations; a Tick; and TerminateAll.
+// choices counts the inputs that may come next; some of them cannot come now, and choose tells which. The inputs are: each call
+// in flight succeeds, or fails; two announcements and two cancellations; a Tick; and TerminateAll.
 func (w *walker) choices() int {
 	n := len(w.inFlight)
 	if w.faultsLeft > 0 {
@@ -112,7 +112,7 @@ func (w *walker) choose(i int) bool {
 		i -= 4
 	}
 	switch i {
-	case 0: // Wake
+	case 0: // the Tick
 		wake := w.agent.Wake()
 		if wake.IsZero() {
 			return false
@@ -233,7 +233,7 @@ func (h *hasher) value(v reflect.Value) {
 			h.value(v.Index(i))
 		}
 	case reflect.Map:
-		h.number(uint64(v.Len())) // pods.byKey; pods.all has its values
+		h.number(uint64(v.Len())) // pods.byKey: pods.all has the same pods
 	case reflect.Interface:
 		if h.number(0); !v.IsNil() {
 			h.text(v.Elem().Type().String())
@@ -253,9 +253,9 @@ func (h *hasher) value(v reflect.Value) {
 	}
 }
 
-// After every sequence of up to six inputs the node has kept its promises, the rules of judge.Node. The sequences begin
-// with an idle agent, or with one whose host has just announced a shutdown. A sequence that leads to a state that
-// another one has reached is not continued.
+// No sequence of up to six inputs makes the node break a rule of judge.Node. A sequence begins with an idle agent, or with one
+// whose host has just announced a shutdown. Once a sequence leads to a state that an earlier sequence has reached, it is not
+// continued.
 func TestAllInputSequences(t *testing.T) {
 	depth := 6
 	if need.Less(t, "sequences of six inputs to a node") {

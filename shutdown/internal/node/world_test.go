@@ -472,7 +472,8 @@ func (w *world) kill(e node.Effect) {
 	w.answerWhenEnded(p, late, returns)
 }
 
-// answerWhenEnded makes a kill return, late after the pod has ended. The kill of a pod that never ends does not return.
+// answerWhenEnded makes the call of a kill return after the pod has ended: late is the time from the end to the return. The
+// kill of a pod that never ends does not return.
 func (w *world) answerWhenEnded(p *worldPod, late time.Duration, returns func(error)) {
 	switch {
 	case !p.ended.IsZero():
