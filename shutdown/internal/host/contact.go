@@ -17,7 +17,7 @@ import (
 const (
 	// callTimeout is the timeout of the context of most calls.
 	callTimeout = 10 * time.Second
-	// abandonAfter is how long a call may go on after its context has ended.
+	// abandonAfter is how long a call may go on after its context has ended, before it is abandoned.
 	abandonAfter = time.Second
 	// answerTimeout is how long a call with callTimeout may take before HostTried is called, so that a host
 	// that does not answer does not delay the start of the agent. It is also the timeout of short calls.
@@ -147,8 +147,8 @@ func (c *contact) setResult(record func()) {
 }
 
 // statusErr returns Status.Err: the error of the last attempt to connect or to do a task of the session. If that attempt
-// succeeded, but the held lock may have been lost with a session (mayBeLost), it is why the last session ended or did not
-// begin.
+// succeeded, but the held lock may have been lost with a session (mayBeLost), statusErr returns why the last session ended or
+// did not begin.
 func (c *contact) statusErr(mayBeLost bool) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()

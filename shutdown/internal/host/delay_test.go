@@ -27,8 +27,10 @@ func (r *rig) recordDelayRequests() *[]time.Duration {
 	return &at
 }
 
-// The delay is requested every 10 s, which shows a lowered or raised limit. After a grant that costs pods time, the next
-// requests follow after 1 s, 2 s, 4 s, 8 s, and then every 10 s.
+// The Host requests the delay every 10 s, and so notices a changed limit at the next request. The limit is lowered to 10 s at
+// 15 s, which is noticed at 20 s. That grant costs pods time, so the next requests follow after 1, 2, 4 and 8 s, and then every
+// 10 s. At 60 s the limit is removed, which the request at 65 s notices; requests then come every 10 s. At 85 s the limit is
+// lowered again: after the request at 95 s the next one follows after 1 s.
 func TestChangesOfTheLimitAreNoticed(t *testing.T) {
 	inBubble(t, func(t *testing.T, r *rig) {
 		requestedAt := r.recordDelayRequests()
@@ -71,9 +73,10 @@ func seconds(all []time.Duration) (s []int) {
 	return s
 }
 
-// The source grants 10 s of the requested 30 s, without an error that says why. The Host treats the grant like an error:
-// its status has a DelayCappedError, and it calls the listener, which logs the error. The Host itself logs nothing. When
-// the limit rises to 26 s, the status has no error any more: by the options of the rig, 25 s are enough for the pods.
+// The source grants 10 s of the requested 30 s, without an error that says why. The Host treats the grant like an error: its
+// status has a DelayCappedError, and it calls the listener, which logs the error. The Host itself logs nothing. The limit then
+// rises to 26 s, which the next request, 1 s later, notices. The status has no error any more: by the options of the rig, 25 s
+// are enough for the pods.
 func TestALowGrantWithoutAnErrorIsACap(t *testing.T) {
 	inBubble(t, func(t *testing.T, r *rig) {
 		r.script.capWithoutError, r.script.limit = true, 10*time.Second
@@ -90,8 +93,8 @@ func TestALowGrantWithoutAnErrorIsACap(t *testing.T) {
 	})
 }
 
-// The limit is 5 s for a minute, then 6 s, then none, and then 6 s again. HostCapped is called once for each of the three
-// caps.
+// The limit is 5 s for a minute, then 6 s, then none, and then 6 s again, for a minute each. HostCapped is called once for each
+// of the three caps: at the start, in the second minute and in the fourth.
 func TestEachNewCapIsReported(t *testing.T) {
 	inBubble(t, func(t *testing.T, r *rig) {
 		r.script.limit = 5 * time.Second
@@ -108,8 +111,8 @@ func TestEachNewCapIsReported(t *testing.T) {
 	})
 }
 
-// Each change of the limit is logged once, with the limit before and after. A change to less than 25 s costs pods time
-// (see rig.options): it is not logged but reported to the listener, which logs it.
+// Each change of the limit is logged once, with the limit before and after. Each limit lasts a minute. A change to less than 25
+// s costs pods time (see rig.options): it is not logged but reported to the listener, which logs it.
 func TestChangesOfTheLimitAreLogged(t *testing.T) {
 	inBubble(t, func(t *testing.T, r *rig) {
 		r.run()
@@ -136,8 +139,8 @@ func TestChangesOfTheLimitAreLogged(t *testing.T) {
 	})
 }
 
-// RequestDelay fails. The error is in the status, and is logged once for each reason. The lock and the last known limit
-// are kept.
+// RequestDelay fails for three minutes, and the error changes every minute. The status has the current error, and the log gets
+// a line for each change. The lock and the last known limit are kept. After a success the same error is logged again.
 func TestAFailedReadKeepsTheLockAndTheLimit(t *testing.T) {
 	inBubble(t, func(t *testing.T, r *rig) {
 		r.script.limit = 26 * time.Second

@@ -20,9 +20,9 @@ var methods = []string{"adopt", "connect", "events", "pending", "delay", "inhibi
 // faultKinds has the faults by name.
 var faultKinds = map[string]fault{"hangs": {hangs: true}, "fails": {err: errRefused}, "panics": {panics: true}}
 
-// One call of a method, the first or the tenth, hangs, fails or panics. A lock is held all the time. Within
-// 13 s a session works and the status has no error: a call that hangs is abandoned after at most 11 s, and
-// reconnecting takes a second.
+// One call of a method, the first or the tenth, hangs, fails or panics. A lock is held all the time. Within 13 s a session
+// works and the status has no error: a call that hangs is abandoned after at most 11 s (its timeout of 10 s and 1 s to return),
+// and reconnecting takes another second.
 func TestOneFaultyCallIsRecovered(t *testing.T) {
 	for _, method := range methods {
 		for kind, f := range faultKinds {
@@ -48,8 +48,9 @@ func TestOneFaultyCallIsRecovered(t *testing.T) {
 	}
 }
 
-// All calls of a method hang, fail or panic for 11 min (60 times 11 s). The previous agent's lock is kept, or replaced
-// by a new one if that is possible without the method. Within 13 s of the end of the fault a lock of this agent is held.
+// All calls of a method hang, fail or panic for 11 min (60 times 11 s). The previous agent's lock is kept, or replaced by a new
+// one if that is possible without the method. Within 13 s of the end of the fault a lock of this agent is held. Adopt is called
+// only once, so if it fails or panics, a lock of this agent is held at once.
 func TestALastingFaultIsRecoveredWhenItEnds(t *testing.T) {
 	for _, method := range methods {
 		for kind, f := range faultKinds {
@@ -87,9 +88,10 @@ func TestALastingFaultIsRecoveredWhenItEnds(t *testing.T) {
 	}
 }
 
-// Connect never returns. Each call is abandoned after 11 s. The pause before the next call is one second for each ten
-// calls that hang, but at least one second. That makes about 45 calls in the first ten minutes, but only 1200 in a
-// day. Once the calls return, the pause is one second again.
+// Connect never returns. Each call is abandoned after 11 s. The pause before the next call is one second for each ten calls
+// that hang, but at least one second. So the first 20 calls are 12 s apart, the next ten 13 s, the next ten 14 s, and then 15
+// s: about 45 calls in the first ten minutes. In a day there are only 1200. Once the calls return, the pause is one second
+// again.
 func TestHangingCallsSlowDownReconnects(t *testing.T) {
 	inBubble(t, func(t *testing.T, r *rig) {
 		always("connect", fault{hangs: true})(r.script)
@@ -100,7 +102,7 @@ func TestHangingCallsSlowDownReconnects(t *testing.T) {
 		require.InDelta(t, 1200, r.script.callCount("connect"), 200)
 		r.script.set(always("connect", fault{err: errRefused}))
 		r.script.unblock()
-		r.advance(2 * time.Minute) // the current pause
+		r.advance(2 * time.Minute) // the current pause: 1200 hanging calls make it 120 s
 		before := r.script.callCount("connect")
 		r.advance(10 * time.Second)
 		require.Equal(t, before+10, r.script.callCount("connect"))

@@ -26,9 +26,9 @@ func (o *Hold) ifCurrent(f func(l *lock)) {
 	})
 }
 
-// ReleaseAt schedules the release of the lock for t, or for now if t has passed. The lock is released then even if
-// calls hang. A later call of ReleaseAt replaces t. A t in the future also applies to a lock that Retake takes, and to the
-// lock of the next Hold of the same shutdown. ctx has the logger; its end has no effect.
+// ReleaseAt schedules the release of the lock for t, or for now if t has passed. The lock is released then even if calls hang.
+// A later call of ReleaseAt replaces t. If Retake takes a lock again before t, that lock too is released at t, and so is the
+// lock of a Hold that replaces this one in the same shutdown. ctx has the logger; its end has no effect.
 func (o *Hold) ReleaseAt(ctx context.Context, t time.Time) {
 	o.ifCurrent(func(l *lock) {
 		l.cancelScheduledRelease() // that of an earlier ReleaseAt
@@ -113,7 +113,7 @@ func (o *Hold) AwaitAdoption(ctx context.Context, until time.Time) {
 func (o *Hold) End() {
 	o.ifCurrent(func(l *lock) {
 		l.hold, l.phase = nil, phaseWanted
-		l.epoch++ // the held lock may be used up: the session replaces it
+		l.epoch++ // the held lock may be used up: in a new epoch the session replaces it
 		l.cancelScheduledRelease()
 		l.wakeUp()
 	})

@@ -14,8 +14,8 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown/source"
 )
 
-// A shutdown is cancelled (End) before the lock is released: a new lock is taken at once, and only then is the old one
-// closed, so that the host is never without a lock. After another one is released and cancelled, a lock is held again.
+// A shutdown is cancelled (End) before the lock is released: a new lock is taken at once, and only then is the old one closed,
+// so that the host is never without a lock. A second shutdown is cancelled after the release: then a new lock is taken too.
 func TestEndReplacesTheLockWithoutAGap(t *testing.T) {
 	inBubble(t, func(t *testing.T, r *rig) {
 		r.run()
@@ -123,8 +123,9 @@ func TestAwaitAdoptionIsBounded(t *testing.T) {
 	}
 }
 
-// After the release, Retake asks the host for another lock, once. The host may refuse it. A granted lock counts as
-// held, or as adopted if this agent has never held a lock of its own. Before the release, Retake does nothing.
+// After the release, Retake asks the host for another lock, once. The host may refuse it. A granted lock counts as held, or as
+// adopted if this agent has never held a lock of its own. A minute later ReleaseAt, which was called before, releases the new
+// lock too. Before the release, Retake does nothing.
 func TestRetakeAsksTheHostForANewLock(t *testing.T) {
 	for name, test := range map[string]struct {
 		grants           bool
@@ -189,8 +190,8 @@ func TestAShutdownWithoutALockAsksOnce(t *testing.T) {
 	})
 }
 
-// During a shutdown each new session asks the host for a lock once. If the shutdown's lock was released before, a granted
-// lock is closed at once.
+// During a shutdown each new session asks the host for a lock once. The host refuses the first request, and grants the second
+// one, of the next session. If the shutdown's lock was released before, the granted lock is closed at once.
 func TestEachSessionInAShutdownTriesToAdoptOnce(t *testing.T) {
 	for _, released := range []bool{false, true} {
 		inBubble(t, func(t *testing.T, r *rig) {
@@ -216,8 +217,9 @@ func TestEachSessionInAShutdownTriesToAdoptOnce(t *testing.T) {
 	}
 }
 
-// A shutdown begins during RequestDelay: the session then asks for a lock only once, which the host refuses in a shutdown.
-// If the session is lost instead, it does not ask at all.
+// RequestDelay takes a second. In the middle of it a shutdown begins: the session then asks for a lock only once, which the
+// host refuses in a shutdown. Or the session is lost: it then does not ask at all, and the next session does not either,
+// because Pending fails.
 func TestAShutdownDuringRequestDelayTakesNoLock(t *testing.T) {
 	for name, test := range map[string]struct {
 		during   func(r *rig) // called during RequestDelay

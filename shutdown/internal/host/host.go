@@ -152,8 +152,8 @@ func (h *Host) Run(ctx context.Context) error {
 		}
 		err = errors.Join(err, closeErr)
 		h.contact.setLost(err)
-		// After a session that worked for longer than a pause, the same failure is logged again. It is not if sessions are
-		// lost at once each time: the log would get a line every second.
+		// After a session that worked for longer than a pause, the same failure is logged again. If every session is lost at
+		// once, it is not: the log would get a line every second.
 		if h.contact.hasSucceeded.Swap(false) && time.Since(start) > reconnectPause {
 			loggedErr = ""
 		}

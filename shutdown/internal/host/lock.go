@@ -128,10 +128,10 @@ func (l *lock) nextTask() (next task, epoch uint64) {
 	}
 }
 
-// take makes given, a lock that the host has granted, the held lock, and only then closes the previous one, so that
-// the agent is never without a lock. It returns the error of closing a lock. epoch is the epoch in which given was
-// requested. adopting says that given was requested during a shutdown. Hosts then grant only the previous agent's lock,
-// so given counts as adopted, unless this agent has taken a lock of its own before.
+// take makes given, a lock that the host has granted, the held lock, and only then closes the previous one, so that the agent
+// is never without a lock. It returns the error of closing a lock. epoch is the epoch in which given was requested. adopting
+// says that a shutdown was in progress. Hosts then grant only the previous agent's lock, so given counts as adopted, unless
+// this agent has already taken a lock of its own.
 func (l *lock) take(ctx context.Context, given io.Closer, epoch uint64, adopting bool) error {
 	return l.withMutexThenClose(ctx, func() io.Closer {
 		isPreviousAgents := adopting && !l.hasTakenOwn

@@ -18,10 +18,10 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown/source"
 )
 
-// A player does up to 30 random things, such as beginning a shutdown, losing the session or releasing the lock. After
-// each step (player.check) at most one lock is held. After the release none is held, and no lock is lost before the
-// release. A Hold of an earlier shutdown has no effect, and each lock is closed once.
-// -run TestRandomSequences/17 repeats one sequence.
+// A player does 5 to 29 random things, such as beginning a shutdown, losing the session or releasing the lock. After each of
+// them player.check compares the lock with a model: at most one lock is held, none after the release, and none is lost before
+// the release. A Hold of an earlier shutdown has no effect, and each lock is closed once. -run TestRandomSequences/17 repeats
+// one sequence.
 func TestRandomSequences(t *testing.T) {
 	seeds := 10_000
 	if need.Less(t, "9,000 of 10,000 random sequences of the host") {
@@ -126,7 +126,7 @@ func (p *player) modelRelease() {
 
 // The steps, each of which updates the model and returns its name for messages.
 
-// suspend begins a shutdown, or another one that replaces it.
+// suspend begins a shutdown. If one is in progress, it replaces the Hold of that shutdown.
 func (p *player) suspend() string {
 	if p.current != nil {
 		p.previous = append(p.previous, p.current)
@@ -146,7 +146,7 @@ func (p *player) release() string {
 
 // releaseAt sets a time for the release, up to 1 s in the past or 5 s in the future.
 func (p *player) releaseAt() string {
-	after := p.randomDuration(6) - time.Second + time.Microsecond // so that nothing else happens at the same time
+	after := p.randomDuration(6) - time.Second + time.Microsecond // the microsecond: nothing else happens at the same time
 	if p.current != nil {
 		p.current.ReleaseAt(p.t.Context(), time.Now().Add(after))
 		p.releaseTime = time.Now().Add(max(after, 0))
@@ -200,7 +200,8 @@ func (p *player) fault() string {
 	return "fault"
 }
 
-// refuseLocks makes the host refuse locks, or grant them again.
+// refuseLocks draws whether the host has a pending shutdown, because of which it refuses locks, and whether it grants the next
+// one nevertheless.
 func (p *player) refuseLocks() string {
 	p.script.set(func(s *script) {
 		s.keptLock = p.rand.IntN(2) == 0
@@ -254,7 +255,7 @@ func (p *player) use(hold *host.Hold, method int) {
 	}
 }
 
-// concurrently does several things at the same moment, and then ends the shutdown.
+// concurrently calls three methods of the Hold and loses the session at the same moment, and then ends the shutdown.
 func (p *player) concurrently() string {
 	p.suspend()
 	var all sync.WaitGroup
@@ -266,13 +267,13 @@ func (p *player) concurrently() string {
 	all.Wait()
 	synctest.Wait()
 	require.LessOrEqual(p.t, p.script.heldNow(), 1, p.steps)
-	p.heldBefore = 0 // perhaps it was released
+	p.heldBefore = 0 // one of the calls may have released it
 	p.endShutdown()
 	return "concurrently"
 }
 
-// finish ends the sequence. In half of them it first ends the shutdown and all faults, and requires that a lock is then
-// held. At the end all locks and sessions must be closed.
+// finish ends the sequence. In half of them it first ends the shutdown and all faults, and requires that a lock is then held.
+// HostTried and HostUnreached were called at most once. At the end all locks and sessions must be closed.
 func (p *player) finish() {
 	if p.rand.IntN(2) == 0 {
 		p.endShutdown()

@@ -18,7 +18,7 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown/source"
 )
 
-const requestedDelay = 30 * time.Second
+const requestedDelay = 30 * time.Second // Options.Delay of each rig
 
 // rig runs a Host with a scripted source. As the listener it suspends the lock during a shutdown.
 type rig struct {

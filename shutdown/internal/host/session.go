@@ -74,9 +74,9 @@ func (s *session) run(parent context.Context) (closeErr, err error) {
 	return closeErr, err
 }
 
-// listen passes events to the listener, in order, until their channel is closed. It also passes the result of Pending
-// on, between two events. Events that are in the channel when the result comes are passed first, because they are newer;
-// the result is then outdated.
+// listen passes events to the listener, in order, until their channel is closed. Between two events it also passes the result
+// of Pending. If the channel has events when the result comes, listen passes these first. They are newer, so the result is then
+// outdated.
 //
 // After the end of ctx it drops events until closed is closed. Otherwise the source's Close could block on an
 // unread event.
@@ -185,8 +185,8 @@ func (s *session) readPending(ctx context.Context) error {
 	}
 }
 
-// doTask does the next task, if there is one, and returns it. If the request for the delay fails, the lock is taken
-// anyway: a short delay is better than none.
+// doTask does the next task, if there is one, and returns it. If the request for the delay fails, the lock is taken anyway: a
+// delay shorter than requested is better than none.
 func (s *session) doTask(ctx context.Context) (done task, err error) {
 	next, epoch := s.lock.nextTask()
 	var delayErr, lockErr error
@@ -268,9 +268,9 @@ func setBy(capped *source.DelayCappedError) string {
 	}
 }
 
-// inhibit requests a lock from the host and passes it to s.lock, which closes the previous one. why is taskTake, or
-// taskAdopt in a shutdown, when hosts grant only the lock that the previous agent has left. epoch is what lock.nextTask
-// has returned with the task. A failure to close the previous lock is only logged.
+// inhibit requests a lock from the host and passes it to s.lock, which closes the previous one. The task in why is taskTake, or
+// taskAdopt during a shutdown, when hosts grant only the lock that the previous agent has left. epoch is what lock.nextTask has
+// returned with the task. A failure to close the previous lock is only logged.
 func (s *session) inhibit(ctx context.Context, why task, epoch uint64) error {
 	given, err := callSource(ctx, s.contact, "Inhibit", callTimeout, s.conn.Inhibit)
 	if err == nil && given == nil {
@@ -285,8 +285,8 @@ func (s *session) inhibit(ctx context.Context, why task, epoch uint64) error {
 	return nil
 }
 
-// waitForTask waits until the lock has a new task. If done, the last task, has requested the delay, it waits at most
-// until the request must be repeated: soon if the task failed with err, otherwise later, to read the host's limit again.
+// waitForTask waits until the lock has a new task. If the last task (done) has requested the delay, it waits at most until the
+// request must be repeated. That is soon if the task failed with err, and otherwise later, to read the host's limit again.
 func (s *session) waitForTask(ctx context.Context, done task, err error) {
 	var again <-chan time.Time // nil: never
 	switch requestsDelay := done == taskTake || done == taskRequestDelay; {

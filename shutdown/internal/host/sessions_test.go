@@ -14,8 +14,9 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown/source"
 )
 
-// A session subscribes, reads the pending shutdown, requests the delay, and then takes the lock, so
-// that no shutdown is missed.
+// A session subscribes to the events, reads the pending shutdown, requests the delay, and then takes the lock, so that no
+// shutdown is missed. The listener is told at 0 s that none is pending and that the host knows this ("pending false true"), and
+// then that the host was tried.
 func TestASessionSubscribesBeforeItTakesTheLock(t *testing.T) {
 	inBubble(t, func(t *testing.T, r *rig) {
 		r.run()
@@ -32,8 +33,8 @@ func TestASessionSubscribesBeforeItTakesTheLock(t *testing.T) {
 	})
 }
 
-// If the host's pending event is Cancelled, no shutdown is pending. So it is if the host cannot know. The rig records
-// "TIME pending IS_PENDING IS_KNOWN".
+// If the host's pending event is Cancelled, no shutdown is pending. If the host cannot know, its event does not count either.
+// The rig records "TIME pending IS_PENDING IS_KNOWN".
 func TestACancelledPendingEventIsNone(t *testing.T) {
 	for want, change := range map[string]func(*script){
 		"0s pending false true":  func(s *script) { s.pending = &source.Event{Cancelled: true} },
@@ -48,9 +49,9 @@ func TestACancelledPendingEventIsNone(t *testing.T) {
 	}
 }
 
-// After the loss of a session a new lock is taken before the old one is closed. Until then the status says that the lock
-// may be lost. Sessions that are lost as soon as they are connected are logged only once, because each is lost for the same
-// reason. The loss of a session that has lasted a minute is logged again.
+// After the loss of a session the next one, 1 s later, takes a new lock before the old one is closed. Until then the status
+// says that the lock may be lost. Sessions that are lost within a second are logged only once, because each is lost for the
+// same reason. The loss of a session that has lasted a minute is logged again.
 func TestALostSessionIsReplacedWithoutAGap(t *testing.T) {
 	inBubble(t, func(t *testing.T, r *rig) {
 		r.run()
@@ -140,8 +141,8 @@ func TestACancellationDuringAnOutageIsNoticed(t *testing.T) {
 	})
 }
 
-// An event that arrives while Pending is being called is newer than the result of Pending, so that the result is dropped,
-// even if both arrive at the same moment.
+// Pending takes 3 s, and an event arrives just before it returns. The event is newer than the result of Pending, so the result
+// is dropped, even if both arrive at the same moment. HostTried is called after 2 s, because the call takes that long.
 func TestAnEventIsNewerThanPending(t *testing.T) {
 	for range 100 { // the event and the result arrive in random order
 		inBubble(t, func(t *testing.T, r *rig) {
@@ -166,8 +167,9 @@ func TestEventsKeepTheirOrder(t *testing.T) {
 	})
 }
 
-// Pending fails, so that the session has failed. Its events are dropped, so that a sender of more events than the channel
-// can hold does not block.
+// Pending fails, so the session has failed, and its Close takes 1 s. Until it is closed its events are dropped, so that a
+// sender of more events than the channel can hold does not block. The next session is connected at 2 s: 1 s for the Close and 1
+// s of pause.
 func TestEventsOfAFailedSessionAreDropped(t *testing.T) {
 	inBubble(t, func(t *testing.T, r *rig) {
 		r.script.faults = func(method string, n int) fault {
@@ -253,7 +255,8 @@ func TestAnUnreachableHostIsReportedOnce(t *testing.T) {
 	}
 }
 
-// A call of the source returns neither a value nor an error. It counts as a failure, and is repeated every second.
+// A call of the source returns neither a value nor an error. It counts as a failure, and is repeated every second: 11 calls
+// from 0 s to 10 s.
 func TestANilResultIsAnError(t *testing.T) {
 	for method, text := range map[string]string{
 		"connect": "the host returned no session", "events": "the session has no channel of events", "inhibit": "the host returned no lock",

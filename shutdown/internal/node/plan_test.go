@@ -178,7 +178,7 @@ func randomDrain(random *rand.Rand) (o drainOptions, opts plan.Options) {
 		return o, opts
 	}
 	opts.Limit = time.Duration(random.Int64N(int64(plan.NewBudget(c.Schedule, opts).Total())))
-	opts.Limit = max(opts.Limit, 2*time.Second) // Prepare may use up a shorter limit, and a drain has at least 300 ms
+	opts.Limit = max(opts.Limit, 2*time.Second)        // Prepare may use up a shorter limit, and a drain has at least 300 ms
 	if opts.Limit%time.Second > 800*time.Millisecond { // up to 200 ms below a whole second are rounded up
 		opts.Limit -= 300 * time.Millisecond
 	}
