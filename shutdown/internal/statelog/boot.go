@@ -10,7 +10,7 @@ type clock struct {
 	bootID  string        // the ID of this boot
 	bootErr error         // why bootID and bootAge are not known; nil: they are
 	bootAge time.Duration // the time from the boot to readAt
-	readAt  time.Time
+	readAt  time.Time     // when bootID and bootAge were read
 }
 
 // newClock asks boot (Options.Boot) once for the ID of this boot and the time since it began. A nil boot stands for

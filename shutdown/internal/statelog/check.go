@@ -18,8 +18,8 @@ import (
 // earlier than the end of the last bucket, to leave time for the release of the lock.
 const waitSlack = 100 * time.Millisecond
 
-// maxTime is the latest possible end of a grace period: one that begins 292 years after the boot, and lasts for
-// 292 years. That is the longest time.Duration.
+// maxTime is the latest possible end of a grace period: one that begins 292 years after the boot, and lasts for 292 years. A
+// time.Duration cannot be longer than that.
 func maxTime() time.Time { return bootTime().Add(math.MaxInt64).Add(math.MaxInt64) }
 
 // minTime is the earliest possible time of an earlier boot. Such times are stored as times before this boot.

@@ -17,7 +17,7 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown/plan"
 )
 
-// at returns a time since the boot.
+// at returns the time that is this many seconds after the boot.
 func at(seconds int) time.Time { return bootTime().Add(time.Duration(seconds) * time.Second) }
 
 // now returns the present of these tests, an hour after the boot.
@@ -56,8 +56,8 @@ func fill(t testing.TB, v reflect.Value) {
 	}
 }
 
-// requireFilled fails the test if an exported field of a struct has its zero value, such as a new field that
-// neither fill nor a test sets.
+// requireFilled fails the test if an exported field of a struct has its zero value, such as a new field that neither fill nor
+// its caller sets.
 func requireFilled(t testing.TB, v reflect.Value) {
 	t.Helper()
 	for i := range v.NumField() {
@@ -182,7 +182,7 @@ func TestADamagedShutdownIsLeftOut(t *testing.T) {
 	}
 }
 
-// A log has a shutdown, and a pod with a value that no agent writes. The pod is named by an error and left out, and the
+// A log has a shutdown, and a pod with a value that no agent writes. An error names the pod, which is left out, and the
 // shutdown counts. The times are as in TestADamagedShutdownIsLeftOut.
 func TestADamagedPodIsLeftOut(t *testing.T) {
 	for named, damage := range map[string]func(p *node.Pod){
@@ -212,7 +212,8 @@ func TestADamagedPodIsLeftOut(t *testing.T) {
 	}
 }
 
-// A drain also kills a pod whose lister has set no name. The next agent then finds the pod by its UID.
+// ListPods may return a pod without a name, and a drain kills that pod too. The next agent reads it from the log, and knows it
+// by its UID.
 func TestAPodWithoutANameIsRead(t *testing.T) {
 	p := wholePod(t)
 	p.Name, p.Object.Name = "", ""

@@ -83,10 +83,10 @@ func pod(name string, priority int32) node.Pod {
 	}}
 }
 
-// An agent is killed 5 s after the host's announcement, and its log is damaged: it is cut at some byte, or one of its bits
-// is flipped. The next agent starts a second later with the damaged log. If the log still has the shutdown, the agent
-// gives no pod more time than the first agent planned, but for the lag of a timer. Otherwise it gives no pod more time than
-// an agent without a log would.
+// An agent is killed 5 s after the host's announcement, and its log is damaged: it is cut at some byte, or one of its bits is
+// flipped. The next agent starts a second later with the damaged log. If the log still has the shutdown, the agent gives no pod
+// more time than the first agent planned (20 s for web and batch, 30 s for etcd), but for the lag of a timer. Otherwise it
+// gives no pod more time than an agent without a log would.
 func TestADamagedLogGrantsNoTime(t *testing.T) {
 	began := at(3000).Add(123456789)
 	first := newAgent(began, Contents{}, nil)

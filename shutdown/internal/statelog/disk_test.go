@@ -160,9 +160,9 @@ func TestOnlyPendingStatusesAreSyncedBeforeAReplacement(t *testing.T) {
 	require.Equal(t, "sync", d.newSteps())
 }
 
-// One step on the disk (write, rename or sync) fails, so that a new log cannot replace the one with signalled pods. Each
-// call returns the error, and the earlier entries stay. When the disk works again, the next call writes what is missing.
-// No temporary file is left.
+// A log has a signalled pod, so Begin writes, syncs and renames the new log that replaces it. One of these steps on the disk
+// fails. Each call returns the error, and the earlier entries stay. When the disk works again, the next call writes what is
+// missing. No temporary file is left.
 func TestFailedWritesAreRepeated(t *testing.T) {
 	for _, failing := range []string{"write", "rename", "sync"} {
 		t.Run(failing, func(t *testing.T) {
@@ -198,8 +198,8 @@ func TestFailedWritesAreRepeated(t *testing.T) {
 	}
 }
 
-// The disk is full for 1.2 s. The log repeats a failed write every 500 ms, and Options.Wrote is called for each attempt. After
-// Close nothing is repeated.
+// The disk is full for 1.2 s. Two writes fail at 0 s, and the log repeats them every 500 ms: in vain at 0.5 s and 1 s, and with
+// success at 1.5 s. Options.Wrote is called for each of these five attempts. After Close nothing is repeated.
 func TestTheLogRepeatsAFailedWrite(t *testing.T) {
 	dir := t.TempDir()
 	synctest.Test(t, func(t *testing.T) {
@@ -246,7 +246,7 @@ func TestCloseWithoutEntriesIgnoresAFullDisk(t *testing.T) {
 	closeLog(t, l)
 }
 
-// The disk is full, so that an entry is lost. Both Append and Close return the error.
+// The disk is full, and an entry was not written. Both Append and Close return the error.
 func TestCloseReturnsTheErrorOfAFullDisk(t *testing.T) {
 	l := newLocked(t, on(t.TempDir(), fullDisk()))
 	require.ErrorIs(t, await(t, l.Append(entries(shutdown(1)))), errFull)

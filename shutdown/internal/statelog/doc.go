@@ -6,7 +6,7 @@
 // file with the times of the last shutdown.
 //
 // Methods do not block on the disk unless they say so: one goroutine writes, in the order of the calls,
-// and another one syncs. They run while there is work. All methods may be called concurrently.
+// and another one syncs. Both run only while there is work. All methods may be called concurrently.
 //
 // A file is not read if it is not regular, is larger than 256 MiB, belongs to neither this user nor
 // root, or is writable by others. On Windows and Solaris the folder is not locked, and owners and modes

@@ -165,8 +165,8 @@ func objectOf(pod *v1.Pod) *v1.Pod {
 	return stored
 }
 
-// containerOf returns the part of a container that is stored. Of the hooks this is only preStop, with the ports that an
-// httpGet hook may name.
+// containerOf returns the part of a container that is stored. Of its hooks only preStop is stored, together with the
+// container's ports, because an httpGet hook may name one of them.
 func containerOf(c *v1.Container) v1.Container {
 	stored := v1.Container{Name: c.Name, RestartPolicy: c.RestartPolicy}
 	if c.Lifecycle != nil && c.Lifecycle.PreStop != nil {

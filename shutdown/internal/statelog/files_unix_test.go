@@ -19,8 +19,9 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown/internal/statelog"
 )
 
-// The log and the kubelet's file may have been planted by another user. They are neither read nor waited for (a pipe would
-// block). The next write replaces them, but not a file that they link to.
+// The log and the kubelet's file may have been planted by another user: a pipe, which would block a reader, a symbolic link, or
+// a file that is writable by others, too large, or another user's. They are not read. The next write replaces them, but not the
+// target of the link.
 func TestForeignFilesAreNotRead(t *testing.T) {
 	target := t.TempDir() // its log is the target of the symbolic link
 	l := newLocked(t, options(target))
@@ -94,8 +95,8 @@ func TestOnlyOneAgentLocksTheFolder(t *testing.T) {
 	})
 }
 
-// Another agent keeps the folder locked, so that Lock fails when its context ends, after 10 s. Writes from before and after
-// that failure are dropped. They return no error, because Lock has returned it.
+// Another agent keeps the folder locked, so Lock fails when its context ends, after 10 s. What was to be written before and
+// after that failure is dropped. Those calls return no error, because Lock has returned it.
 func TestNothingIsStoredWithoutTheLock(t *testing.T) {
 	dir := t.TempDir()
 	synctest.Test(t, func(t *testing.T) {

@@ -53,7 +53,7 @@ type Log struct {
 	lockOnce    sync.Once
 	lockSettled chan struct{}          // closed when the folder is locked, or is known never to be
 	unlock      func() error           // unlocks the folder; may be called again; nil: the folder is not locked
-	contents    *call.Future[Contents] // what the first task of writes has read
+	contents    *call.Future[Contents] // of the log when the folder was locked; the first task of writes reads them
 
 	// Only tasks of writes use these:
 	newest     newestEntries
@@ -165,8 +165,8 @@ func (l *Log) afterWrite(err error) {
 	}
 }
 
-// write appends lines, which are in newest already, to the log. If the log is stale, it writes a new log with all of
-// newest instead.
+// write appends lines to the log. newest already has their entries. If the log is stale, write replaces it by a new log with
+// all of newest instead.
 func (l *Log) write(lines []byte) error {
 	if l.isStale {
 		return l.replace()

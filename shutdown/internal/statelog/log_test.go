@@ -64,7 +64,8 @@ func TestAppendRemovesAnIncompleteLastLine(t *testing.T) {
 	require.Equal(t, statelog.Contents{Entries: entries(shutdown(1), signalled("a"), signalled("b")), SameBoot: true}, read(t, dir))
 }
 
-// The entries before a damaged line are read, the line is named, and the next write removes it.
+// A log has a damaged third entry, in line 4. The entries before it are read, the error names the line, and the next write
+// removes that line and all that follow.
 func TestLinesBeforeADamagedOneCount(t *testing.T) {
 	for name, damage := range map[string]string{
 		"not JSON":      "{\"pod\":\n",
@@ -116,8 +117,9 @@ func TestUnknownLogsAreReplaced(t *testing.T) {
 	}
 }
 
-// An agent of the boot "two" reads the log of the boot "one", whose times are later than its own. Begin replaces the log.
-// The new log is one of the boot "two"; an agent of the boot "one" reads it as another boot's.
+// The boot "one" has written a log with times of an hour after its boot. An agent reads it a minute after the boot "two": the
+// entries are read as another boot's, although their times are later than now. Begin replaces the log by one of the boot "two",
+// which an agent of the boot "one" reads as another boot's.
 func TestBeginReplacesTheLogOfAnotherBoot(t *testing.T) {
 	dir := t.TempDir()
 	l := newLocked(t, options(dir))
@@ -196,8 +198,8 @@ func TestAnObjectIsWrittenOnce(t *testing.T) {
 	require.Equal(t, entries(shutdown(1), later), read(t, dir).Entries)
 }
 
-// The log has grown by 100 changes of a pod. Begin replaces it by its own entries, so that it is short again, and has the
-// pod b no more.
+// The log has grown by 100 changes of a pod. Begin replaces it by its own entries, so that the log is less than a fiftieth as
+// long, and no longer has the pod b.
 func TestBeginReplacesTheLog(t *testing.T) {
 	dir := t.TempDir()
 	l := newLocked(t, options(dir))
@@ -241,8 +243,9 @@ func TestWaitingEntriesAreWrittenTogether(t *testing.T) {
 	require.Equal(t, entries(shutdown(1), signalled("a"), ended("b")), read(t, o.Dir).Entries)
 }
 
-// A shutdown that began in the year 20000 cannot be encoded, and neither can a pod that ended then. Append returns an error
-// for them, and writes the other entries. A closed log accepts no entry.
+// A time in the year 20000 cannot be encoded as JSON, because a year has four digits there. So a shutdown that began then
+// cannot be stored, and neither can a pod that ended then. Append returns an error for them, and writes the other entries. A
+// closed log accepts no entry.
 func TestUnencodableEntriesAreErrors(t *testing.T) {
 	dir := t.TempDir()
 	l := newLocked(t, options(dir))

@@ -49,7 +49,7 @@ func growingLog(t testing.TB) (text []byte, sizes []int, states []node.Entries) 
 }
 
 // A log is cut at any byte, and zero bytes may follow, as after a power cut. Reading it gives all entries that were written
-// completely, and no error.
+// completely. If at least its first line is whole, there is no error.
 func TestALogTruncatedAtAnyByteHasTheEarlierEntries(t *testing.T) {
 	text, sizes, states := growingLog(t)
 	firstLineEnd := bytes.IndexByte(text, '\n')
@@ -142,9 +142,9 @@ func drainWith(found Contents) {
 	}
 }
 
-// One or two values of a log with a shutdown and a pod are changed at random. The second change uses the offsets of the
-// undamaged text, so that it may hit any bytes. An agent that reads the log never panics. If it reads no shutdown or no
-// pod, there is an error.
+// One or two values of a log with a shutdown and a pod are replaced by random ones. The offsets of the second one are those in
+// the undamaged text, so that any bytes may be replaced. An agent that reads the log never panics. If it reads no shutdown or
+// no pod, there is an error.
 func TestDamagedLogsNeverPanic(t *testing.T) {
 	text, _, _ := growingLog(t)
 	value := regexp.MustCompile(`:("[^"]*"|[-0-9]+|true|false)`)
