@@ -185,7 +185,7 @@ func (t *Table) Plan(pods []*v1.Pod) plan.Plan { return t.Budget.Plan(pods, t.op
 
 // Window has the deadlines of the steps of one bucket: a [plan.Window] as points in time.
 type Window struct {
-	Ready       time.Time // the wait for the readiness marks ends, and the pods are killed
+	Ready       time.Time // the wait until the pods are NotReady ends, and they are killed
 	KillsEnd    time.Time // the wait for the pods ends
 	UnmountsEnd time.Time // the wait for the pods' volumes ends
 	End         time.Time // the bucket ends, including its final statuses

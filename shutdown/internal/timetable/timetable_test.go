@@ -111,7 +111,8 @@ func TestWaitsEndBeforeTheHost(t *testing.T) {
 	}
 }
 
-// The sum of the schedule exceeds the longest time.Duration. The drain ends in more than 100 years, and not in the past.
+// The seconds of the two buckets add up to more than the longest time.Duration. The drain ends in more than 100 years, and not
+// in the past.
 func TestEndSaturates(t *testing.T) {
 	r := request(noLimit, plan.Options{})
 	r.Schedule = buckets(math.MaxInt64, math.MaxInt64)
@@ -138,7 +139,7 @@ func TestWaitsBeforeTheFirstBucket(t *testing.T) {
 	}
 }
 
-// The host waits 35 s. Table.Plan returns what plan.New returns with the limit of 35 s: the drain follows the plan that a
+// The host waits 35 s. Table.Plan returns what plan.New returns with the limit of 35 s, so the drain follows the plan that a
 // user sees.
 func TestPlanIsThatOfPackagePlan(t *testing.T) {
 	opts := plan.Options{Steps: allSteps()}

@@ -52,8 +52,8 @@ func TestWindowWithoutRollOver(t *testing.T) {
 	require.Equal(t, []time.Duration{5 * second, 25 * second, 27 * second, 28 * second}, windowTimes(tt.Window(0, after(4*second))), "a late bucket has all its time")
 }
 
-// The second bucket is planned for 20 s. If it starts later, its pods lose the difference; but a delay of up to 100 ms
-// costs no second, because a timer may fire that late.
+// Without other steps the second bucket is planned for 20 s, when the first one is over. If it starts later, its pods lose the
+// difference; but a delay of up to 100 ms costs no second, because a timer may fire that late.
 func TestALateBucketLosesTime(t *testing.T) {
 	tt := table(time.Minute, plan.Options{})
 	seconds := func(start time.Duration) int64 {
