@@ -31,7 +31,8 @@ type Recorder struct {
 	syncs, steps map[int]bool   // the calls that sync the log, and those that a drain waits for
 }
 
-// Begin records that another agent begins at a time, and forgets the steps of the previous one. Set HasLog first.
+// Begin records that another agent begins at a time, and forgets the steps of the previous one. Set HasLog first: the record
+// says whether the agent has read the log.
 func (r *Recorder) Begin(n *node.Node, at time.Time) {
 	isFirst, steps := r.node == nil, n.Options.Steps
 	// These stay true as long as each agent takes the step.
