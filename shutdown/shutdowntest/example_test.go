@@ -15,7 +15,7 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown/shutdowntest"
 )
 
-// A host grants a short delay and then shuts down.
+// A host grants 5 s of the requested 30 s. Once it shuts down, it refuses locks.
 func ExampleHost() {
 	ctx := context.Background()
 	host := &shutdowntest.Host{Limit: 5 * time.Second, SetBy: "logind.conf"}
@@ -62,7 +62,7 @@ func ExampleHost_Script() {
 	// false the bus is down
 }
 
-// One pod fails to stop, the other one ends immediately.
+// The kill of the pod broken returns an error. The pod web ends immediately.
 func ExampleKiller() {
 	killer := &shutdowntest.Killer{
 		Pods: map[string]shutdowntest.Behaviour{"broken": {Err: errors.New("the runtime is down")}},
@@ -131,7 +131,7 @@ func ExampleHost_SetPending() {
 	// <nil> <nil>
 }
 
-// A restarted agent adopts the lock of the previous one. The host grants no new lock during a shutdown.
+// A restarted agent adopts the lock of the previous one. The host has only that lock: a second Adopt returns nil.
 func ExampleHost_Adopt() {
 	host := &shutdowntest.Host{StoredLock: true}
 	host.SetPending(&source.Event{Kind: source.KindReboot})
@@ -143,7 +143,7 @@ func ExampleHost_Adopt() {
 	// <nil> 0 [adopt release]
 }
 
-// A reporter fails for the first status.
+// FlushErr makes the first call of FlushPod fail: n counts from 0.
 func ExampleReporter() {
 	reporter := &shutdowntest.Reporter{
 		FlushErr: func(n int) error {
@@ -167,7 +167,7 @@ func ExampleReporter() {
 	// web <nil>
 }
 
-// A pod without a grace period.
+// A negative grace period makes a pod without one.
 func ExamplePod() {
 	pod := shutdowntest.Pod("web", 1000, -1)
 	fmt.Println(pod.Namespace, pod.Name, pod.UID, pod.Status.Phase)

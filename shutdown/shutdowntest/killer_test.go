@@ -14,8 +14,8 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown/shutdowntest"
 )
 
-// Release has no effect on a pod that is terminating and does not hang. The pod needs 30 s to end. A second call shortens its
-// grace period to 10 s, and both calls return after 10 s.
+// A pod needs 30 s to end. Release does not end its kill, because the pod does not hang. A second call shortens the grace
+// period to 10 s, and both calls return after 10 s.
 func TestReleaseLeavesAPodThatDoesNotHang(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		killer := &shutdowntest.Killer{Default: shutdowntest.Behaviour{Takes: 30 * time.Second}}
