@@ -137,7 +137,7 @@ func TestTheLockIsReleasedWhenOnShutdownReturns(t *testing.T) {
 	})
 }
 
-// The context of Run has ended before Run is called. Run returns at once, and logs why no lock was taken.
+// The context of Run has ended before Run is called. Run returns at once, without an error, and logs why no lock was taken.
 func TestRunWithAnEndedContextLogsIt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := &program{T: t, host: &shutdowntest.Host{}}
@@ -148,7 +148,8 @@ func TestRunWithAnEndedContextLogsIt(t *testing.T) {
 	})
 }
 
-// OnShutdown would take an hour. Its context ends with the host's deadline of 30 s.
+// OnShutdown would take an hour. The host announces that it shuts down at 30 s, so the context of OnShutdown ends at 30 s, and
+// OnShutdown returns.
 func TestTheContextOfOnShutdownEndsAtTheDeadline(t *testing.T) {
 	inBubble(t, &shutdowntest.Host{}, func(p *program) {
 		p.takes = time.Hour
@@ -158,8 +159,9 @@ func TestTheContextOfOnShutdownEndsAtTheDeadline(t *testing.T) {
 	})
 }
 
-// The session is lost while OnShutdown is running. The lock is released when OnShutdown returns, even
-// without a session. The next session reports the same shutdown, which must not call OnShutdown again.
+// OnShutdown takes 3 s, and the session is lost after 1 s. The lock is released when OnShutdown returns, even without a
+// session. After a minute the host can be reached again. The next session reports the same shutdown, which must not call
+// OnShutdown again.
 func TestASessionLostDuringAShutdownDoesNotCallOnShutdownAgain(t *testing.T) {
 	inBubble(t, &shutdowntest.Host{}, func(p *program) {
 		p.host.Announce(source.Event{})
@@ -304,8 +306,9 @@ func TestTheEndOfRunEndsTheContextOfOnShutdown(t *testing.T) {
 	})
 }
 
-// OnShutdown ignores its context for 5 s. Its shutdown is cancelled, another one is announced, and then the context of Run
-// ends. The second OnShutdown begins when the first has returned, at 5 s, with a context that has ended.
+// Each OnShutdown ignores its context for 5 s. The first shutdown is cancelled, another one is announced, and then the context
+// of Run ends. The second OnShutdown begins when the first has returned, at 5 s, with a context that has ended. It returns at
+// 10 s, and Run waits for it.
 func TestOnShutdownIsCalledEvenIfTheContextOfRunHasEnded(t *testing.T) {
 	inBubble(t, &shutdowntest.Host{}, func(p *program) {
 		p.ignores = 5 * time.Second
@@ -418,7 +421,7 @@ func TestChangesOfTheLimitAreLogged(t *testing.T) {
 	})
 }
 
-// One error names everything that is wrong with the zero Holder.
+// One error names everything that is wrong with the zero Holder. A Source that is a nil pointer counts as missing.
 func TestHolderNamesEachMissingField(t *testing.T) {
 	err := inhibitor.Holder{}.Run(t.Context())
 	require.EqualError(t, err, "Holder.Source is required\nHolder.Delay is 0s, it must be at least 1s\nHolder.OnShutdown is required")
