@@ -157,7 +157,7 @@ func TestAKillThatExceedsItsTimeoutContinues(t *testing.T) {
 	}
 }
 
-// A panic of the killer becomes an error.
+// The killer panics. KillPod returns an error that names the pod and the value of the panic.
 func TestAPanicOfTheKillerIsAnError(t *testing.T) {
 	k := podkiller.Timed(shutdown.PodKillerFunc(func(context.Context, *v1.Pod, shutdown.KillRequest) (shutdown.KillResult, error) {
 		panic("no sandbox")

@@ -51,6 +51,7 @@ func TestAPodThatMayRunIsNotReportedAsEnded(t *testing.T) {
 			m.rt.Start(m.pod, "web", "id", lifecycletest.Script{FailStops: always})
 			_ = m.terminator.Start(m.ctx, m.pod, "web", func(context.Context) error { panic("boom") })
 		}, false},
+		// The first 12 stops fail.
 		"a stop that fails": {func(m *failingPod) { m.start(lifecycletest.Script{FailStops: 12}) }, true},
 		"a stop that hangs": {func(m *failingPod) { m.start(lifecycletest.Script{HangStops: always}) }, false},
 		"a runtime that is unavailable": {func(m *failingPod) {

@@ -19,11 +19,10 @@ import (
 // Both functions may be called concurrently, even for the same pod, with the context of the
 // kill. Their results are not modified.
 type Options struct {
-	// Containers returns the running containers of a pod ([lifecycle.Request.Containers]), for a
-	// runtime that cannot list them. Otherwise it must be nil, because a container that it leaves out
-	// is not stopped. It is called once for each kill, before any container is stopped. An empty
-	// result means that nothing is running. An error fails the kill, which a [shutdown.Manager] then
-	// retries.
+	// Containers returns the running containers of a pod ([lifecycle.Request.Containers]), for a runtime that cannot list them.
+	// For a runtime that can, it must be nil, because a container that it leaves out is not stopped. It is called once for each
+	// kill, before any container is stopped. An empty result means that nothing is running. An error fails the kill, which a
+	// [shutdown.Manager] then retries.
 	Containers func(ctx context.Context, pod *v1.Pod) ([]lifecycle.Container, error)
 	// Status returns the status of a pod, with exit codes, after all its containers have ended. If
 	// it is nil or returns nil, KillPod returns no final status.
@@ -96,7 +95,7 @@ func (k *killer) request(ctx context.Context, pod *v1.Pod, req shutdown.KillRequ
 	// If a request has containers, the terminator uses its grace period as it is. So compute the grace period that the
 	// terminator computes for a request without containers.
 	seconds, _ := graceperiod.ForPod(pod, 0, req.GracePeriodSeconds)
-	notNil := append([]lifecycle.Container{}, running...) // nil would have the runtime list them
+	notNil := append([]lifecycle.Container{}, running...) // nil would mean that the runtime lists them
 	return lifecycle.Request{GracePeriodSeconds: &seconds, Containers: notNil}, err
 }
 
