@@ -31,7 +31,7 @@ type Admission struct {
 // block.
 type admissionSnapshot struct {
 	refuses bool               // every pod is refused
-	until   time.Time          // when refuses stops to apply; zero: never. Run replaces the snapshot
+	until   time.Time          // when refuses no longer applies; zero: never, until Run replaces the snapshot
 	pods    map[types.UID]bool // the pods that are refused even if refuses is false; true: a static pod
 }
 
@@ -40,9 +40,9 @@ func (s *admissionSnapshot) refusesAll() bool {
 	return s.refuses && (s.until.IsZero() || time.Now().Before(s.until))
 }
 
-// refusedPods returns the pods that are refused even outside a shutdown, by key: they are still terminating, or their
-// final status is pending. isStatic[key] is true for a static pod. Its new instance has the same key, so Admit refuses
-// that key only once.
+// refusedPods returns the pods that are refused even outside a shutdown, by key: they are still terminating, or their final
+// status is pending. isStatic[key] says whether the pod is a static one. A static pod restarts with the same key, so Admit
+// refuses it only once.
 func refusedPods(n *node.Node) (isStatic map[types.UID]bool) {
 	isStatic = map[types.UID]bool{}
 	for _, p := range n.Refused() {

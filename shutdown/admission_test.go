@@ -19,7 +19,8 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown/shutdowntest"
 )
 
-// listingAgent lists a pod before it calls Admit, and removes the pod from the list if it is refused.
+// listingAgent has the list of an agent's pods. The agent adds a pod to it before it calls Admit, and removes the pod if it is
+// refused.
 type listingAgent struct {
 	mu   sync.Mutex // guards pods
 	pods []*v1.Pod
@@ -46,8 +47,8 @@ func (a *listingAgent) remove(pod *v1.Pod) {
 	a.pods = slices.DeleteFunc(a.pods, func(other *v1.Pod) bool { return other == pod })
 }
 
-// 1,000 admissions race with the announcement of a shutdown. No pod is admitted after the announcement, and every pod that
-// was admitted before it is killed.
+// 1,000 goroutines list a pod and call Admit, while one calls Trigger. No pod is admitted after the announcement, and every pod
+// that was admitted before it is killed.
 func TestEveryAdmittedPodIsKilled(t *testing.T) {
 	const admissions = 1000
 	results := map[bool]int{} // the number of pods, by the result of Admit

@@ -19,9 +19,9 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown/shutdowntest"
 )
 
-// A shutdown is cancelled while web is terminating. etcd, in the next bucket, is not killed. web runs until the end of
-// its 10 s, is in the report, and is refused until it has ended. All other pods are admitted at once, the node's state is
-// reverted, and a new lock replaces the old one.
+// A shutdown is cancelled after 3 s, while web is terminating. etcd, in the next bucket, is not killed. web ends after its 10
+// s, is in the report, and is refused until it has ended. All other pods are admitted at once, the node's state is reverted,
+// and a new lock replaces the old one.
 func TestACancellationTakesEffectDuringTheKills(t *testing.T) {
 	pods := []*v1.Pod{shutdowntest.Pod("web", regularPriority, 20), shutdowntest.Pod("etcd", criticalPriority, 5)}
 	inBubble(t, pods, func(t *testing.T, n *node) {
@@ -83,8 +83,8 @@ func TestCancelledShutdownsLeaveOnlyTheirKills(t *testing.T) {
 	})
 }
 
-// The host refuses the inhibitor lock. The report of a shutdown that the host announces says that no lock is held, because
-// the host does not wait. A shutdown that Trigger announces needs no lock.
+// The host refuses the inhibitor lock, and so does not wait for the pods. If the host announces the shutdown, the report says
+// that no lock is held. A shutdown that Trigger announces needs no lock.
 func TestOnlyAShutdownOfTheHostReportsThatNoLockIsHeld(t *testing.T) {
 	inBubble(t, twoPods(), func(t *testing.T, n *node) {
 		n.host.InhibitErr = errors.New("refused")

@@ -11,8 +11,7 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown"
 )
 
-// cluster is a StatusFlusher that keeps the pods with their final statuses. While it is unreachable, it fails
-// instead.
+// cluster is a StatusFlusher that keeps the pods with their final statuses. FlushPod fails while unreachable is set.
 type cluster struct {
 	mu          sync.Mutex // guards all below
 	unreachable bool

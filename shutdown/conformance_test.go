@@ -116,7 +116,8 @@ func podFromDescription(t *testing.T, name string, description []string) *v1.Pod
 	return pod
 }
 
-// With NoRollOver and without hooks, the manager does what the kubelet's own test cases demand.
+// Each case of testdata/manager.yaml is one of the kubelet's own tests. With NoRollOver and without hooks, the manager does
+// what it demands, which check requires.
 func TestConformanceManager(t *testing.T) {
 	vectors := loadManagerVectors(t)
 	for _, c := range vectors.Cases {
@@ -130,8 +131,8 @@ func TestConformanceManager(t *testing.T) {
 	}
 }
 
-// Hooks that succeed or fail do not change the seconds of the kubelet's cases, whether the host grants the
-// requested delay or only the kubelet's sum.
+// Each hook takes no time, 300 ms, or an hour, so that it times out. That does not change the seconds of the kubelet's cases,
+// whether the host grants the requested delay or only the kubelet's sum (Total, the seconds of both buckets).
 func TestConformanceManagerWithHooks(t *testing.T) {
 	vectors := loadManagerVectors(t)
 	for _, c := range vectors.Cases {

@@ -23,7 +23,7 @@ const slowTime = 5 * time.Second
 // eventReason is the reason of the kubelet's events of a node shutdown.
 const eventReason = "Shutdown"
 
-// perform carries out an effect of the core, or starts it if it takes time. The mutex is held.
+// perform carries out an effect of the core (package node), or starts it if it takes time. The mutex is held.
 func (s *shell) perform(e node.Effect) {
 	switch e.Do {
 	case node.Prepare:
@@ -100,8 +100,8 @@ func (s *shell) recordEvent(eventtype, message string) {
 	})
 }
 
-// callStep calls a function that a step of the drain waits for. When it returns, the core gets [node.Answered]
-// with its error.
+// callStep calls a function that a step of the drain waits for. When it returns, the core (package node) gets its error as
+// [node.Answered].
 func (s *shell) callStep(e node.Effect, name string, f func(context.Context) error) {
 	s.start(e, name, f, func(a answer) node.Input { return node.Answered{Call: e.Call, Err: a.err} })
 }
@@ -119,7 +119,7 @@ func (s *shell) callOnPlan(e node.Effect) {
 	}, noInput)
 }
 
-// objectsOf returns the pods as they were listed.
+// objectsOf returns the API objects of pods, as they were last listed.
 func objectsOf(pods []*node.Pod) []*v1.Pod {
 	objects := make([]*v1.Pod, len(pods))
 	for i, p := range pods {
@@ -128,10 +128,10 @@ func objectsOf(pods []*node.Pod) []*v1.Pod {
 	return objects
 }
 
-// start calls do, which calls embedder code, in a goroutine. The core then gets the input that inputOf makes of the answer;
-// a nil input: none. The context of do ends when the core aborts the call, and at the effect's Until, if that is set. The
-// context of a kill has no deadline, because a pod may end late. A call that takes longer than slowTime is logged; a kill,
-// if it takes longer than its grace period plus slowTime. The mutex is held.
+// start calls do, which calls embedder code, in a goroutine. inputOf then makes an input for the core of the answer; if it
+// returns nil, the core gets no input. The context of do ends when the core aborts the call, and at the effect's Until, if that
+// is set. The context of a kill has no deadline, because a pod may end late. A call that takes longer than slowTime is logged.
+// A kill is logged only if it takes slowTime more than its grace period. The mutex is held.
 func (s *shell) start(e node.Effect, name string, do func(context.Context) error, inputOf func(answer) node.Input) {
 	var ctx context.Context
 	var cancel context.CancelFunc
@@ -154,7 +154,7 @@ func (s *shell) start(e node.Effect, name string, do func(context.Context) error
 	})
 }
 
-// answer is what the core uses of the error that a call to embedder code has returned.
+// answer is what package node uses of the error that a call to embedder code has returned.
 type answer struct {
 	err        error         // an error with the same text; nil: there was no error
 	noRetry    bool          // the error wraps ErrNoRetry

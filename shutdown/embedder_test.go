@@ -23,8 +23,8 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown/source"
 )
 
-// misbehaviours has an entry for each call of the manager to embedder code. It changes the options of a node so that the
-// call calls misbehave first.
+// misbehaviours has an entry for each call of the manager to embedder code. The entry changes the options of a node so that the
+// embedder code first calls misbehave.
 var misbehaviours = map[string]func(n *node, misbehave func()){
 	"Options.ListPods": func(n *node, misbehave func()) {
 		n.opts.ListPods = shutdown.ListPodsFunc(func() []*v1.Pod { misbehave(); return n.currentPods() }, nil)
@@ -172,7 +172,7 @@ func TestMisbehavingEmbedderCodeDelaysNothing(t *testing.T) {
 type misbehaviour struct {
 	call      string
 	hangs     bool                            // the call hangs until over is closed; otherwise it panics or ends its goroutine
-	set       func(n *node, misbehave func()) // changes the options of the node so that the call calls misbehave
+	set       func(n *node, misbehave func()) // changes the options of the node so that the embedder code first calls misbehave
 	misbehave func(over <-chan struct{})
 }
 
@@ -218,8 +218,8 @@ func drainWithMisbehaviour(t *testing.T, m misbehaviour) {
 	close(over)
 }
 
-// Run's context ends 2 s after the announcement, while OnPlan, which takes 30 s, is under way. Run waits for the 28 s
-// that are left of OnPlan. Run may wait until 10 s after the end of the requested delay of 32.5 s.
+// The context of Run ends 2 s after the announcement. OnPlan takes 30 s, and Run waits for the 28 s that are left of it. Run
+// may wait that long: until 10 s after the end of the requested delay of 32.5 s, so until 42.5 s.
 func TestRunWaitsForCallsUntilTenSecondsAfterTheHostsTime(t *testing.T) {
 	inBubble(t, list(shutdowntest.Pod("web", regularPriority, 5)), func(t *testing.T, n *node) {
 		n.opts.OnPlan = func(context.Context, plan.Plan) { <-time.After(30 * time.Second) }
@@ -270,7 +270,7 @@ func TestAnErrorMayPanic(t *testing.T) {
 	})
 }
 
-// flushFunc is a StatusFlusher of one function.
+// flushFunc is a StatusFlusher that calls this function for each final status.
 type flushFunc func(pod *v1.Pod) error
 
 // PublishNode succeeds at once.
@@ -285,7 +285,7 @@ type ongoingKillError struct{ takes time.Duration }
 // Error returns the kubelet's text.
 func (ongoingKillError) Error() string { return "timeout waiting to kill pod" }
 
-// Await waits for the end of the kill, which takes g.takes.
+// Await waits for the end of the kill: it takes g.takes.
 func (g ongoingKillError) Await(context.Context) (shutdown.KillResult, error) {
 	<-time.After(g.takes)
 	return shutdown.KillResult{Outcome: "Forced"}, nil

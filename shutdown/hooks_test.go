@@ -18,7 +18,7 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown/source"
 )
 
-// volumes is a VolumeWaiter of one function.
+// volumes is a VolumeWaiter whose only method calls this function.
 type volumes func(ctx context.Context, pods []*v1.Pod) error
 
 // WaitForAllPodsUnmount calls the function.
@@ -40,7 +40,8 @@ func TestPublishingDoesNotGetTheTimeOfTheHold(t *testing.T) {
 	})
 }
 
-// OnRelease is called when the drain is over and the lock is still held. Its panic is in the stored report.
+// OnRelease is called when the drain is over and the lock is still held. It panics. The pod ends at once, so the drain is over
+// at once too, and the stored report has the panic.
 func TestAPanicOfOnReleaseIsStored(t *testing.T) {
 	inBubbleWithState(t, list(shutdowntest.Pod("web", regularPriority, 5)), func(t *testing.T, n *node, one *boot) {
 		n.opts.OnRelease = func(context.Context) {
@@ -49,7 +50,7 @@ func TestAPanicOfOnReleaseIsStored(t *testing.T) {
 		}
 		n.runOnBoot(one)
 		n.announce()
-		stored, _, err := shutdown.StoredReport(n.opts.StateDir) // the host shuts down at once
+		stored, _, err := shutdown.StoredReport(n.opts.StateDir) // the host may shut down now, because the lock is released
 		require.NoError(t, err)
 		require.Len(t, stored.Errors, 1)
 		require.Contains(t, stored.Errors[0], "nobody listens")

@@ -16,10 +16,10 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown/internal/node"
 )
 
-// This file watches the host, and passes announcements of the host and of Trigger to the core.
+// This file watches the host, and passes announcements of the host and of Trigger to the core (package node).
 
-// startHost watches the host until ctx ends. ended then receives an error or nil. Both results are nil if no host is
-// watched.
+// startHost watches the host until ctx ends. ended then receives what Host.Run returns: an error or nil. Both results are nil
+// if no host is watched.
 func (s *shell) startHost(ctx context.Context) (h *host.Host, ended <-chan error) {
 	if !s.watches() {
 		s.noteTried(&s.hostTried) // there is no lock that Ready could wait for
@@ -47,18 +47,19 @@ func (s *shell) withDeadlineSinceBoot(event source.Event) source.Event {
 	return event
 }
 
-// HostEvent implements host.Listener: it passes an announcement or a cancellation to the core, once the opening is over.
+// HostEvent implements host.Listener: it passes an announcement or a cancellation to the core (package node), once the state
+// log has been read or openTime has passed.
 func (s *shell) HostEvent(event source.Event) {
 	s.updateLimit()
 	s.stepAfterOpening(node.Event{Event: s.withDeadlineSinceBoot(event), Host: true, Wall: s.opts.Clock.Now()})
 }
 
-// HostPending implements host.Listener: it passes the host's answer, whether a shutdown is pending, to the core, once the
-// opening is over.
+// HostPending implements host.Listener: it passes the host's answer, whether a shutdown is pending, to the core (package node),
+// once the state log has been read or openTime has passed.
 func (s *shell) HostPending(pending *source.Event, known bool, received time.Time) {
 	s.updateLimit()
 	in := node.Pending{Known: known, Wall: received}
-	// This call must return after the step, because the caller takes no lock if a shutdown is under way.
+	// This call must return only after the step: the caller then knows that a shutdown is under way, and takes no lock.
 	if pending != nil {
 		<-s.openingOver
 		event := s.withDeadlineSinceBoot(*pending)
@@ -67,8 +68,8 @@ func (s *shell) HostPending(pending *source.Event, known bool, received time.Tim
 	s.stepAfterOpening(in)
 }
 
-// HostUnreached implements host.Listener. Once the opening is over, it tells the core that the host was not reached in
-// time after the start of Run, and whether the agent holds the previous agent's lock.
+// HostUnreached implements host.Listener. It tells the core (package node) that the host was not reached in time after the
+// start of Run, and whether the agent holds the previous agent's lock.
 func (s *shell) HostUnreached() {
 	in := node.Unreached{Adopted: s.host.Load().Adopted()}
 	s.stepAfterOpening(in)
@@ -89,7 +90,7 @@ func (s *shell) HostCapped(err error) {
 	})
 }
 
-// updateLimit tells the core how long the host waits, by the host's newest grant.
+// updateLimit tells the core (package node) how long the host waits, by the host's newest grant.
 func (s *shell) updateLimit() {
 	if granted, known := s.host.Load().Granted(); known {
 		s.step(node.Limit(cmp.Or(granted, -1))) // a grant of 0 means that the host does not wait; a Limit of 0 means no limit

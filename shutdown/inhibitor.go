@@ -78,8 +78,8 @@ func (s *shell) changeLock(e node.Effect) {
 	}
 }
 
-// reportIfHostDoesNotWait tells the core if the host does not wait for the drain: no lock is held, and none is adopted by
-// the time until. It does not block.
+// reportIfHostDoesNotWait tells the core (package node) if the host does not wait for the drain: no lock is held, and none is
+// adopted by the time until. It does not block.
 func (s *shell) reportIfHostDoesNotWait(hold *host.Hold, until time.Time) {
 	if hold.HostWaits() {
 		return

@@ -45,7 +45,7 @@ func (k *kubeletDrain) run() drainTimeline {
 	return slices.DeleteFunc(k.lines, func(l drainLine) bool { return k.isTooLate(l, now) })
 }
 
-// config returns the buckets of the list form, or of the two-field form without a list, ascending by priority.
+// config returns the buckets of ByPriority or, if that is empty, the two buckets of Total and Critical, ascending by priority.
 func (k *kubeletDrain) config() []drainBucket {
 	list := slices.Clone(k.ByPriority)
 	if len(list) == 0 {
@@ -97,9 +97,9 @@ func (k *kubeletDrain) killGroup(i int, began time.Duration) (ended time.Duratio
 	return min(ended+k.Unmounts, unmountsEnd)
 }
 
-// takes reports whether group i kills a pod that no group has killed yet. A group to which a short limit leaves no
-// time kills none. A group that is configured with 0 s kills its own pods. Groups with time also kill the pods that
-// earlier groups have left, which occurs only in kubegrace.
+// takes reports whether group i kills a pod that no group has killed yet. A group to which a short limit leaves no time kills
+// none. A group that is configured with 0 s kills its own pods. A group with time also kills the pods that earlier groups have
+// not killed, which occurs only in kubegrace.
 func (k *kubeletDrain) takes(i int, p *modelPod) bool {
 	hasTime := k.table.pods[i] > 0
 	if p.bucket == i {
@@ -108,8 +108,8 @@ func (k *kubeletDrain) takes(i int, p *modelPod) bool {
 	return p.bucket < i && hasTime
 }
 
-// window returns when the waits of a group end, and when the grace periods of its pods end. The kubelet
-// counts the group's seconds from its beginning, and unmounts share them.
+// window returns when the waits of a group for kills and for unmounts end, and when the grace periods of its pods end. The
+// kubelet counts the group's seconds from its beginning, and unmounts share them.
 func (k *kubeletDrain) window(i int, began time.Duration) (killsEnd, unmountsEnd, graceEnd time.Duration) {
 	own, unmount, last := k.table.pods[i], time.Duration(0), k.table.ends[len(k.schedule)-1]
 	if k.differs[unmountsShareTime] {

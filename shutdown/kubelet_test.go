@@ -50,8 +50,8 @@ const (
 	lockOutlastsLimit difference = "end of the wait for the last bucket"
 )
 
-// drainDifferences returns the classes that exist in a fork, or in an agent. A fork requests no time for
-// unmounts, and kills with the kubelet's function.
+// drainDifferences returns the classes of the differences that occur in a fork of the kubelet (inFork) or in another agent. A
+// fork requests no time for unmounts, and kills with the kubelet's function.
 func drainDifferences(inFork bool) map[difference]bool {
 	differs := map[difference]bool{
 		limitBelowSum: true, classIgnored: true, unusedTimeLost: true, failureOnlyLogged: true, listReadOnce: true, lateEndNotAwaited: true, lockOutlastsLimit: true,
@@ -135,7 +135,8 @@ func compareDrains(t *testing.T, in drainInput) *drainComparison {
 	return c
 }
 
-// err returns an error if kubegrace differs from the model that has all classes, so that a difference has no class.
+// err returns an error if kubegrace does something else than the model with all classes of differences (adapted). A difference
+// from the kubelet then has no class.
 func (c *drainComparison) err() error {
 	if !slices.Equal(c.kubelet, c.adapted) && len(c.classes) == 0 {
 		return errors.New("a difference has no single class")
@@ -191,8 +192,8 @@ func (l drainTimeline) String() string {
 type drainInput struct {
 	InFork          bool          // only the kubelet's sum is requested, and the kubelet's function kills
 	NoRollOver      bool          // in kubegrace
-	Total, Critical int64         // the two-field form
-	ByPriority      []drainBucket // the list form; empty: the two-field form is used
+	Total, Critical int64         // in seconds: of both buckets, and of the one for critical pods
+	ByPriority      []drainBucket // the buckets; empty: the two of Total and Critical are used
 	Limit           time.Duration // the longest delay that the host grants
 	HasVolumes      bool
 	Unmounts        time.Duration // how long the volumes of a bucket take
@@ -282,7 +283,8 @@ func (k *kubeletDrain) newTable(sum time.Duration) (t drainTable) {
 	return t
 }
 
-// cutPods cuts the buckets that have pods in proportion. The others get the rest.
+// cutPods cuts the buckets that have pods in proportion, so that they fit into the time until end. The buckets without pods
+// share what is left.
 func (k *kubeletDrain) cutPods(pods []time.Duration, end time.Duration) {
 	used, empty := slices.Clone(pods), slices.Clone(pods)
 	var sum time.Duration
@@ -316,7 +318,7 @@ func cut(parts []time.Duration, limit time.Duration) {
 	}
 }
 
-// isTooLate reports whether a line belongs to a kill after the release of the lock, which is not made.
+// isTooLate reports whether a line comes from a kill that would begin after the release of the lock. Such a kill is not made.
 func (k *kubeletDrain) isTooLate(l drainLine, released time.Duration) bool {
 	if l.text != "ended" {
 		return l.at > released
@@ -329,7 +331,7 @@ func randomDrain(seed uint64) drainInput {
 	rng := rand.New(rand.NewPCG(seed, 42)) //nolint:gosec // it must be reproducible
 	oneIn := func(n int) bool { return rng.IntN(n) == 0 }
 	upTo := func(limit time.Duration) time.Duration { return time.Duration(rng.Int64N(int64(limit))) }
-	// The configuration: half of the seeds have the two-field form, the others the list form.
+	// The configuration: half of the seeds have Total and Critical, the others have ByPriority.
 	in := drainInput{InFork: oneIn(2), NoRollOver: oneIn(3), HasVolumes: oneIn(3)}
 	if in.HasVolumes {
 		in.Unmounts = upTo(5 * time.Second)

@@ -26,8 +26,8 @@ func (n *node) setLimit(limit time.Duration) {
 	n.host.Script(func(h *shutdowntest.Host) { h.Limit, h.SetBy = limit, siteFile })
 }
 
-// The host's limit is lowered or raised while the manager runs. Inhibitor and Plan show the new limit within ten seconds, a
-// lowered one causes an event, and the next shutdown has the new limit.
+// The host's limit is lowered to 15 s, removed, and lowered again, while the manager runs. Inhibitor and Plan show each change
+// within ten seconds, a lowered limit causes an event, and the next shutdown has the new limit.
 func TestAChangedLimitAppliesWithinTenSeconds(t *testing.T) {
 	inBubble(t, nil, func(t *testing.T, n *node) {
 		useGreedyPods(n)
@@ -102,8 +102,8 @@ func TestTheBudgetIsNoLongerThanTheLimitOfTheOptions(t *testing.T) {
 	})
 }
 
-// At the default verbosity, the first log line of a drain says how long it may take ("time") and what limits that
-// ("setBy").
+// At the default verbosity, the first log line of a drain says how long the drain may take ("time") and what decides that
+// ("setBy"). The name of each case is what the line must have as setBy.
 func TestADrainLogsItsTimeAndWhatSetsIt(t *testing.T) {
 	for setBy, c := range map[string]struct {
 		change      func(n *node)

@@ -18,8 +18,8 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown/plan"
 )
 
-// list calls Options.ListPods and converts the pods for the core. Mistakes in the list are only reported: all pods that can
-// be told apart are killed nevertheless.
+// list calls Options.ListPods and converts the pods for the core (package node). Mistakes in the list are only reported: all
+// pods that can be told apart are killed nevertheless.
 func (s *shell) list(e node.Effect) {
 	var listed []node.Pod
 	s.start(e, "Options.ListPods", func(ctx context.Context) error {

@@ -45,7 +45,7 @@ func (l logLines) all(match func(ktesting.LogEntry) bool) (found []ktesting.LogE
 	return found
 }
 
-// about returns the lines that have a value, under any key or as their error.
+// about returns the lines that have this value, under any key or as the text of their error.
 func (l logLines) about(value string) []ktesting.LogEntry {
 	return l.all(func(line ktesting.LogEntry) bool {
 		return slices.ContainsFunc(append(valuesOf(line), line.Err), func(v any) bool { return fmt.Sprint(v) == value })
@@ -124,7 +124,8 @@ func TestALoggerThatBlocksDelaysNoDrain(t *testing.T) {
 	}
 }
 
-// A pod that is killed at the end of its grace period is logged; a pod that ends gracefully is not.
+// web needs an hour, so it is killed at the end of its grace period, which is logged. etcd ends gracefully, which is not
+// logged.
 func TestAnOutcomeOtherThanGracefulIsLogged(t *testing.T) {
 	inBubble(t, twoPods(), func(t *testing.T, n *node) {
 		n.run()
@@ -137,8 +138,8 @@ func TestAnOutcomeOtherThanGracefulIsLogged(t *testing.T) {
 	})
 }
 
-// A killer that finds nothing to stop of a running pod may look for the wrong pod, which is logged. Of a pod that has ended
-// it finds nothing either, which is not.
+// A killer that finds nothing to stop of a running pod may look for the wrong pod: that is logged. If the pod has ended, the
+// killer rightly finds nothing, and that is not logged.
 func TestAKillerThatFindsNothingOfARunningPodIsLogged(t *testing.T) {
 	inBubble(t, twoPods(), func(t *testing.T, n *node) {
 		n.opts.ListPods = func(context.Context) ([]*v1.Pod, error) {
@@ -209,7 +210,7 @@ func TestAPanicOfListPodsIsLoggedOnce(t *testing.T) {
 }
 
 // The killer hangs, which is logged once, 5 s after the grace period of 5 s: not yet at 9 s, but at 11 s. Any other call is
-// logged when it has taken 5 s, such as a list that takes 20 s.
+// logged when it has taken 5 s. Here that is the list after the kill, which takes 20 s.
 func TestAHangingCallIsLoggedOnce(t *testing.T) {
 	inBubble(t, list(shutdowntest.Pod("web", regularPriority, 5)), func(t *testing.T, n *node) {
 		n.killer.Default = shutdowntest.Behaviour{Hangs: true, IgnoresContext: true}

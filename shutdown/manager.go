@@ -35,7 +35,7 @@ var (
 // Manager drains the pods of one node when its host shuts down. [NewManager] returns one. All methods
 // may be called concurrently. Only Run and TerminateAll wait for pods or for the host.
 type Manager struct {
-	shell *shell // connects the core, which decides what to do, to the host, the disk and the embedder's code
+	shell *shell // connects the core (package node), which decides, to the host, the disk and the embedder's code
 }
 
 // NewManager validates the options and returns a manager. Its error names all invalid options. Before
@@ -44,8 +44,8 @@ type Manager struct {
 // statuses are pending.
 func NewManager(opts Options) (*Manager, error) { return newManager(opts, statelog.Options{}) }
 
-// newManager returns a manager. Tests replace the boot clock and the disk operations of its state log (Boot and Before of
-// log); newShell sets the other fields.
+// newManager returns a manager. Tests set two fields of log: Boot is a clock that counts from the boot, and Before is called
+// before each disk operation of the state log. newShell sets the others.
 func newManager(opts Options, log statelog.Options) (*Manager, error) {
 	if err := opts.validate(); err != nil {
 		return nil, fmt.Errorf("invalid shutdown options: %w", err)

@@ -74,8 +74,8 @@ func TestWithItsGateOffTheManagerOnlyDrainsOnTrigger(t *testing.T) {
 	})
 }
 
-// With GracefulNodeShutdownBasedOnPodPriority off, the list form is rejected as in the kubelet, and the
-// two-field form is used.
+// With GracefulNodeShutdownBasedOnPodPriority off, ShutdownGracePeriodByPodPriority is rejected, as in the kubelet. The fields
+// ShutdownGracePeriod and ShutdownGracePeriodCriticalPods are used.
 func TestWithThePriorityGateOffOnlyTheTwoFieldsAreUsed(t *testing.T) {
 	gate := featuregate.NewFeatureGate()
 	require.NoError(t, shutdown.AddFeatureGates(gate))
@@ -160,8 +160,8 @@ func TestAddFeatureGatesKeepsExistingGates(t *testing.T) {
 	require.False(t, gate.Enabled(shutdown.DaemonSetGracefulNodeShutdown), "it is alpha")
 }
 
-// The context of Run ends during a drain. The error of Run names the pods that have not ended, also those that were not
-// killed yet. OnReport gets a report without an end, and the lock is released.
+// The context of Run ends during a drain: batch has ended, web hangs, and etcd waits for its bucket. The error of Run names web
+// and etcd, which was not killed. OnReport gets a report without an end, and the lock is released.
 func TestTheEndOfRunInterruptsADrain(t *testing.T) {
 	inBubble(t, append(twoPods(), shutdowntest.Pod("batch", -5, 60)), func(t *testing.T, n *node) {
 		var reports []shutdown.Report

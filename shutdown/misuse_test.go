@@ -139,8 +139,8 @@ func TestTriggerRefusesAKindThatItDoesNotKnow(t *testing.T) {
 	})
 }
 
-// ListPods lists pods that cannot be told apart: two with one UID, whose conflict is named once although one is listed
-// three times, and two without a UID that have the same name. Only one of each is killed.
+// ListPods lists pods that cannot be told apart. web and other have the same UID; web is listed three times, but the conflict
+// is named once. Two more pods have no UID and the same name. Only one pod of each pair is killed.
 func TestPodsThatCannotBeToldApartAreAnError(t *testing.T) {
 	web, other := shutdowntest.Pod("web", regularPriority, 5), shutdowntest.Pod("other", regularPriority, 5)
 	web.UID, other.UID = "1", "1"
@@ -158,8 +158,8 @@ func TestPodsThatCannotBeToldApartAreAnError(t *testing.T) {
 	})
 }
 
-// ListPods lists a nil pod and one with neither a UID nor a name. No killer could find such a pod, so that it is not
-// killed, and the error says so.
+// ListPods lists a nil pod and one with neither a UID nor a name. No killer could find such a pod, so it is not killed, and the
+// error says so.
 func TestAPodWithoutAnIdentityIsAnError(t *testing.T) {
 	inBubble(t, []*v1.Pod{nil, {}, shutdowntest.Pod("web", regularPriority, 5)}, func(t *testing.T, n *node) {
 		n.run()
@@ -181,7 +181,8 @@ func TestPolicyDeleteNeedsAReporterThatDeletes(t *testing.T) {
 	})
 }
 
-// PriorityOf panics or hangs. Plan returns within 2 s all the same, and a warning says what happened.
+// PriorityOf panics or hangs. Plan returns within 2 s all the same (1 s for ListPods and 1 s for PriorityOf), and a warning
+// says what happened.
 func TestPlanSurvivesAPriorityOfThatMisbehaves(t *testing.T) {
 	for want, misbehave := range map[string]func(release chan struct{}){
 		"panicked: a bug": func(chan struct{}) { panic("a bug") },
@@ -221,9 +222,10 @@ func TestPodsThatUseAllTheTimeAreNoErrorOfTheList(t *testing.T) {
 	})
 }
 
-// ListPods still lists pods whose kills have succeeded. One log line says so if a kill returned at once, as if it had only
-// sent the signal, or more than a second before the list. It says nothing of a pod that ended right before the list, which
-// may come from an informer, of one that had no container to stop, and of one whose status says that it has ended.
+// ListPods still lists pods whose kills have succeeded. One log line says so if a kill returned at once, as if it had only sent
+// the signal, or if it was over more than a second before the list. No line is logged for a pod that ended right before the
+// list, which may come from an informer, for a pod that had no container to stop, and for a pod whose status says that it has
+// ended.
 func TestPodsThatAreListedAfterTheirKillsAreLogged(t *testing.T) {
 	failed, terminated := shutdowntest.Pod("web", regularPriority, 30), shutdowntest.Pod("web", regularPriority, 30)
 	failed.Status.Phase = v1.PodFailed
@@ -356,8 +358,8 @@ func TestATimeoutOfMoreThanADayIsAnError(t *testing.T) {
 	})
 }
 
-// The killer gives the pod another UID and name. The list has the same *v1.Pod, so that the pod is killed again as another
-// one. The report names the pod by the name that it was listed with.
+// The killer gives the pod another UID and another name. ListPods returns the same *v1.Pod, so the pod is killed again, as
+// another one. The report names the pod by the name with which it was listed first.
 func TestAKillerThatChangesThePodIsReported(t *testing.T) {
 	inBubble(t, list(shutdowntest.Pod("web", regularPriority, 5)), func(t *testing.T, n *node) {
 		n.opts.Killer = shutdown.PodKillerFunc(func(_ context.Context, pod *v1.Pod, _ shutdown.KillRequest) (shutdown.KillResult, error) {

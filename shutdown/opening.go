@@ -14,8 +14,9 @@ import (
 // openTime is how long the opening waits for the state log to be read.
 const openTime = 100 * time.Millisecond
 
-// stepAfterOpening passes an input to the core, once the opening is over. It returns at once, even if the input has to wait
-// for that, because its caller still has to take the inhibitor lock.
+// stepAfterOpening passes an input to the core (package node), once the opening is over: once the state log has been read, or
+// openTime has passed. It returns at once, even if the input has to wait for that, because its caller still has to take the
+// inhibitor lock.
 func (s *shell) stepAfterOpening(in node.Input) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -26,7 +27,8 @@ func (s *shell) stepAfterOpening(in node.Input) {
 	}
 }
 
-// endOpening ends the opening, and passes the inputs that have waited for it to the core. Further calls do nothing.
+// endOpening ends the opening, in which announcements wait for the state log, and passes those that have waited to the core
+// (package node). Further calls do nothing.
 func (s *shell) endOpening() {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -110,9 +110,9 @@ func (s *shell) kill(e node.Effect) {
 	})
 }
 
-// startWaitForLog starts to wait until the state log has the kills of this step, so that the next agent knows of them.
-// The future completes when the wait is over. A slow disk delays the kills by at most writeTime; a failed write, or a log
-// that is not read yet, does not delay them. All kills that follow the same write share the future; nil: nothing is
+// startWaitForLog starts to wait until the state log has the kills of this step, so that the next agent knows of them. The
+// future completes when the wait is over. A slow disk delays the kills by at most writeTime; a failed write, or a log that is
+// not read yet, does not delay them. All kills that follow the same write share the future. The result is nil if nothing is
 // stored. The mutex is held.
 func (s *shell) startWaitForLog() *call.Future[struct{}] {
 	if written := s.newestWrite; written != nil && s.killsLogged == nil {

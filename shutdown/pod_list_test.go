@@ -19,9 +19,9 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown/source"
 )
 
-// During the first bucket of a drain pods appear, vanish, and change their priority. The second bucket kills
-// all pods that are listed when it begins and were not killed yet, those of the lower priority too. A pod that is listed
-// twice (low and stays) is killed once, and a nil pod is left out.
+// During the first bucket of a drain pods appear, vanish, and change their priority. The second bucket kills all pods that are
+// listed when it begins and were not killed yet, also those of a lower priority. A pod that is listed twice (low and stays) is
+// killed once. A nil pod is left out.
 func TestABucketKillsThePodsThatAreListedWhenItBegins(t *testing.T) {
 	low, stays := shutdowntest.Pod("low", regularPriority, 60), shutdowntest.Pod("stays", criticalPriority, 60)
 	vanishes, rises, falls := shutdowntest.Pod("vanishes", criticalPriority, 60), shutdowntest.Pod("rises", regularPriority, 60), shutdowntest.Pod("falls", criticalPriority, 60)
@@ -123,8 +123,9 @@ func TestAListThatIsNotReadyDelaysTheFirstBucket(t *testing.T) {
 	}
 }
 
-// A pod is listed for the first time after the last bucket has begun. It gets the time that is left, 30 s. 5 s later the host
-// announces that it shuts down in 10 s. The pod is killed again, with these 10 s.
+// web and etcd end at once, and the pod late is listed for the first time after the last bucket has begun. It gets the time
+// that is left, 30 s. 5 s later the host announces that it shuts down in 10 s. The pod is killed again with these 10 s, and
+// ends at 5 s + 10 s = 15 s.
 func TestAnEarlierDeadlineAppliesToAPodThatIsListedLast(t *testing.T) {
 	inBubble(t, twoPods(), func(t *testing.T, n *node) {
 		n.killer.OnKill = func(pod *v1.Pod) {

@@ -30,8 +30,8 @@ type allOff struct {
 // Enabled reports that the feature is off.
 func (allOff) Enabled(featuregate.Feature) bool { return false }
 
-// config returns a configuration in the two-field form (total, of which critical is the part for critical pods), and in the
-// list form if list is not empty.
+// config returns a configuration: total (ShutdownGracePeriod), of which critical (ShutdownGracePeriodCriticalPods) is the part
+// for critical pods, and list (ShutdownGracePeriodByPodPriority).
 func config(total, critical time.Duration, list ...plan.PodPriorityGracePeriod) plan.Config {
 	return plan.Config{
 		ShutdownGracePeriod:              metav1.Duration{Duration: total},
@@ -45,14 +45,14 @@ func priorityPeriod(priority int32, seconds int64) plan.PodPriorityGracePeriod {
 	return plan.PodPriorityGracePeriod{Priority: priority, ShutdownGracePeriodSeconds: seconds}
 }
 
-// staticPod is a pod of a manifest file, which is started again under its UID.
+// staticPod returns a pod of a manifest file, which restarts under the same UID.
 func staticPod() *v1.Pod {
 	pod := shutdowntest.Pod("static", regularPriority, 5)
 	pod.Annotations = map[string]string{staticpod.SourceAnnotation: "file"}
 	return pod
 }
 
-// list returns its arguments.
+// list returns its arguments as a slice.
 func list(pods ...*v1.Pod) []*v1.Pod { return pods }
 
 // granted returns the seconds that a plan grants each pod, by the name of the pod.
@@ -66,7 +66,7 @@ func granted(p plan.Plan) map[string]int64 {
 	return all
 }
 
-// names returns the pods of a report in its order.
+// names returns the names of the pods in a report, in its order.
 func names(r shutdown.Report) (all []string) {
 	for _, pod := range r.Pods {
 		all = append(all, pod.Name)

@@ -68,8 +68,8 @@ func setTerminated(status *v1.PodStatus, generation int64) {
 	podcondition.Observe(status, v1.DisruptionTarget, generation)
 }
 
-// withFinalStatus returns a copy of a pod with its final status, by the policy of its shutdown. If the pod is
-// to be deleted, the copy has a deletion timestamp, as the end of the pod (ended): it tells the Reporter to delete the pod.
+// withFinalStatus returns a copy of a pod with its final status, by the policy of its shutdown. If the pod is to be deleted,
+// the copy gets a deletion timestamp, which tells the Reporter to delete the pod. Its time is the end of the pod (ended).
 func withFinalStatus(p *node.Pod, ended time.Time) *v1.Pod {
 	pod, policy := *p.Object, p.FinalPolicy()
 	if p.Status != nil {

@@ -85,8 +85,8 @@ func TestThePolicySetsTheFinalStatus(t *testing.T) {
 	}
 }
 
-// An existing DisruptionTarget condition is overwritten. It keeps its transition time, zero in this test, if its
-// status was true already.
+// The pod already has a DisruptionTarget condition, with another reason and a zero transition time. The condition is
+// overwritten. If its status was true already, it keeps the transition time.
 func TestThePolicyOverwritesAnExistingCondition(t *testing.T) {
 	for _, old := range []v1.ConditionStatus{v1.ConditionTrue, v1.ConditionFalse} {
 		condition := v1.PodCondition{Type: v1.DisruptionTarget, Status: old, Reason: "EvictionByEvictionAPI"}
@@ -230,9 +230,9 @@ func TestAnUnusablePolicyIsReported(t *testing.T) {
 	}
 }
 
-// An agent announces a shutdown of an unknown kind itself, and then the host announces a reboot. The shutdown becomes a
-// reboot. The pods that are killed from then on get the policy of a reboot, PolicyLeaveAsIs. The pod that was being killed
-// before gets a final status.
+// Trigger announces a shutdown of an unknown kind, and 1 s later the host announces a reboot. The shutdown becomes a reboot.
+// critical is killed when web ends, at 3 s, and gets the policy of a reboot, PolicyLeaveAsIs. web was killed before the host's
+// announcement, and gets a final status.
 func TestTheKindOfTheHostDecidesOnThePolicy(t *testing.T) {
 	pods := list(shutdowntest.Pod("web", regularPriority, 5), shutdowntest.Pod("critical", criticalPriority, 5))
 	inBubble(t, pods, func(t *testing.T, n *node) {
@@ -256,8 +256,8 @@ func TestTheKindOfTheHostDecidesOnThePolicy(t *testing.T) {
 	})
 }
 
-// An agent announces a reboot itself, and then the host announces that it switches the machine off. When the host cancels
-// that, the shutdown is a reboot again. critical, which is killed after that, gets the policy of a reboot.
+// Trigger announces a reboot, and 1 s later the host announces that it switches the machine off. At 2 s the host cancels that,
+// and the shutdown is a reboot again. critical is killed when web ends, at 3 s, and so gets the policy of a reboot.
 func TestTheKindOfACancelledAnnouncementDecidesNothing(t *testing.T) {
 	pods := list(shutdowntest.Pod("web", regularPriority, 5), shutdowntest.Pod("critical", criticalPriority, 5))
 	inBubble(t, pods, func(t *testing.T, n *node) {

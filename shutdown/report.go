@@ -179,7 +179,7 @@ func (s *shell) showStoredShutdown(c statelog.Contents) {
 	}
 }
 
-// onReportTime is how long TerminateAll waits for OnReport after its call.
+// onReportTime is how long TerminateAll waits for OnReport, from the time at which OnReport was called.
 const onReportTime = 10 * time.Second
 
 // report makes the report of a shutdown the result of LastReport, and passes it to OnReport. It also ends the wait of
@@ -212,8 +212,8 @@ type firstReport struct {
 	end  func()        // closes over; may be called again
 }
 
-// firstReportOf returns the firstReport of the shutdown with this number. If there is none yet, it makes one, because
-// awaitReport may begin to wait before OnReport is called. The mutex is held.
+// firstReportOf returns the firstReport of the shutdown with this number. If there is none yet, it makes one: awaitReport may
+// begin to wait for it before report calls OnReport. The mutex is held.
 func (s *shell) firstReportOf(number int) firstReport {
 	r, isKnown := s.firstReports[number]
 	if !isKnown {

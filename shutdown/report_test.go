@@ -30,8 +30,8 @@ func (n *node) reportOfNextBoot() shutdown.Report {
 	return n.lastReport()
 }
 
-// The report has the grace period, the times, the outcome and the error of each kill. There is no report before the drain
-// is over.
+// The report has the grace period, the times, the outcome and the error of each kill. web uses the 20 s of its bucket, the kill
+// of broken fails after 2 s and is not retried, and etcd ends at once, at 20 s. There is no report before the drain is over.
 func TestTheReportHasEachKill(t *testing.T) {
 	pods := list(shutdowntest.Pod("web", regularPriority, 60), shutdowntest.Pod("broken", regularPriority, 5), shutdowntest.Pod("etcd", criticalPriority, 60))
 	inBubble(t, pods, func(t *testing.T, n *node) {
@@ -58,9 +58,9 @@ func TestTheReportHasEachKill(t *testing.T) {
 	})
 }
 
-// The stored report has the pods from the first kill on. When the drain is over it has an end and equals LastReport. The pod
-// stuck ends later than the drain, and has no end in the report before that. The agents of later boots have the same
-// report.
+// The stored report has the pods from the first kill on. When the drain is over it has an end, and equals LastReport. The pod
+// stuck hangs longer than the drain, and has no end in the report until Release ends it. The agents of later boots have the
+// same report.
 func TestTheStoredReportFollowsTheShutdown(t *testing.T) {
 	inBubbleWithState(t, list(shutdowntest.Pod("web", regularPriority, 60), shutdowntest.Pod("stuck", regularPriority, 5)), func(t *testing.T, n *node, one *boot) {
 		stored := func() shutdown.Report {
@@ -244,8 +244,8 @@ func TestLastReportIsThatOfTheLatestShutdown(t *testing.T) {
 	})
 }
 
-// A pod outlives two cancelled shutdowns, and a third one begins. Until that ends, the last report is that of the second,
-// which still has the pod.
+// A pod outlives two cancelled shutdowns, and a third one begins. Until the third one ends, LastReport returns the report of
+// the second, which still has the pod.
 func TestTheLastReportKeepsItsPods(t *testing.T) {
 	inBubble(t, list(shutdowntest.Pod("web", regularPriority, 5)), func(t *testing.T, n *node) {
 		n.killer.Default = shutdowntest.Behaviour{Hangs: true}

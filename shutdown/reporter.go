@@ -62,8 +62,8 @@ type NodeState struct {
 	Kind         source.Kind // what the host is going to do; not published again if another announcer changes it
 }
 
-// sendPod sends the effect's message about a pod through the Reporter: its final status, that it is not ready, or that
-// its readiness is to be restored. The core asks only for messages that the Reporter has a method for.
+// sendPod sends the effect's message about a pod through the Reporter: its final status, that it is not ready, or that its
+// readiness is to be restored. Package node asks only for messages that the Reporter has a method for.
 func (s *shell) sendPod(e node.Effect) {
 	var name string
 	var send func(context.Context, *v1.Pod) error

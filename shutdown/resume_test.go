@@ -23,9 +23,9 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown/source"
 )
 
-// An agent is killed 22 s after the announcement, in the second bucket. The next one starts at 25 s. It
-// admits no pod, kills only etcd, with the 5 s that its bucket still has, and ends the drain at 30 s, as
-// planned. So it does with a host that announces, and without a source, where Trigger announces.
+// An agent is killed 22 s after the announcement, in the second bucket. The next one starts at 25 s. It admits no pod, kills
+// only etcd, with the 5 s that its bucket still has, and ends the drain at 30 s, as planned. It does so with a host that
+// announces, and also without a source, where Trigger announces.
 func TestAKilledAgentResumesWithTheSecondBucket(t *testing.T) {
 	for name, hasSource := range map[string]bool{"with a source": true, "without a source": false} {
 		t.Run(name, func(t *testing.T) {
@@ -153,8 +153,9 @@ func TestADrainOfTriggerIsResumedWithoutTheHost(t *testing.T) {
 	})
 }
 
-// The next agent cannot reach the host. Trigger cancels its shutdown, which nobody else has announced: pods are admitted at
-// once, and web runs out its grace period. The agent after that one finds a cancelled shutdown in the log.
+// The next agent, at 2 s, cannot reach the host. Trigger cancels its shutdown, which nobody else has announced: pods are
+// admitted at once, and web keeps the 18 s that are left of its 20 s. The agent after that one, at 3 s, finds a cancelled
+// shutdown in the log, and web has 17 s left.
 func TestTriggerCancelsTheShutdownOfAPreviousAgent(t *testing.T) {
 	inBubbleWithState(t, twoPods(), func(t *testing.T, n *node, one *boot) {
 		n.killer.Default = shutdowntest.Behaviour{Takes: time.Hour}
@@ -177,8 +178,8 @@ func TestTriggerCancelsTheShutdownOfAPreviousAgent(t *testing.T) {
 	})
 }
 
-// The next agent cannot reach the host until the drain of the first one would be over, and so does not continue it. The report
-// says that the shutdown was cancelled, because not all pods were told to stop.
+// The next agent cannot reach the host. It waits for the host until the drain of the first agent would have stopped waiting,
+// and does not continue that drain. The report says that the shutdown was cancelled, because not all pods were told to stop.
 func TestADrainThatIsNotContinuedCountsAsCancelled(t *testing.T) {
 	inBubbleAfterCrash(t, func(t *testing.T, n *node, boot *boot) {
 		reports := make(chan shutdown.Report, 9)
@@ -208,7 +209,7 @@ func TestPodsAreRefusedBeforeRunWhileAShutdownMayGoOn(t *testing.T) {
 	})
 }
 
-// moveStoredDates moves all dates in the state files by step, as if the wall clock had been stepped.
+// moveStoredDates moves all dates in the state files by step: the files then look as if the wall clock had been stepped.
 func (n *node) moveStoredDates(step time.Duration) {
 	n.t.Helper()
 	date := regexp.MustCompile(`"(1999|2000)-[^"]+"`) // the clock of the bubble begins with 2000

@@ -53,7 +53,7 @@ func (s *shell) run(ctx context.Context) error {
 			klog.FromContext(ctx).Info("Manager.Run ends at once: its context had already ended")
 		})
 	}
-	// Announcements wait until the log has been read, but at most openTime.
+	// Announcements wait until the log has been read, but at most openTime (stepAfterOpening).
 	s.step(node.Opening{})
 	slowRead := time.AfterFunc(openTime, s.endSlowOpening)
 	defer slowRead.Stop()
@@ -63,13 +63,13 @@ func (s *shell) run(ctx context.Context) error {
 	h, hostEnded := s.startHost(runCtx)
 	hasHost := h != nil
 	openErr := s.open(runCtx, hasHost)
-	var folderErr error // ends Run
+	var folderErr error // why the state folder cannot be used; it ends Run
 	if openErr != nil && s.opts.RequireStateDir && ctx.Err() == nil {
 		folderErr = fmt.Errorf("Options.RequireStateDir is set: %w", openErr)
 		stop(folderErr)
 	}
 	<-runCtx.Done()
-	until := s.endRun() // then Run no longer waits for calls in progress
+	until := s.endRun() // Run waits for calls in progress until then
 	var closeErr, hostErr error
 	if hasHost {
 		closeErr = h.Close(context.WithoutCancel(ctx)) // before endCalls, so that the host does not wait for calls that hang
@@ -79,8 +79,9 @@ func (s *shell) run(ctx context.Context) error {
 	return errors.Join(folderErr, s.interruption(), closeErr, hostErr, hangingErr, s.closeLog(until))
 }
 
-// endRun tells the core that the context of Run has ended. It returns until when Run waits for calls that ignore their
-// contexts: hangTime after now or, if a drain was interrupted, after the time at which that would have stopped waiting.
+// endRun tells the core (package node) that the context of Run has ended. It returns until when Run waits for calls that ignore
+// their contexts: hangTime after now or, if a drain was interrupted, hangTime after the time at which that drain would have
+// stopped waiting.
 func (s *shell) endRun() (until time.Time) {
 	s.step(node.RunEnds{})
 	s.mu.Lock()
@@ -110,9 +111,9 @@ func (s *shell) interruption() error {
 	return errors.Join(errs...)
 }
 
-// setUpCalls is called by Run and TerminateAll when they begin. If no other one is under way, it sets up the context of
-// the calls to embedder code, which has the values of ctx, but does not end with it. It also starts the timer and asks for
-// the pod policies.
+// setUpCalls is called by Run and TerminateAll when they begin. If none of them was under way, it sets up the context of the
+// calls to embedder code, which has the values of ctx, but does not end with it. It also starts the timer and asks for the pod
+// policies.
 func (s *shell) setUpCalls(ctx context.Context) {
 	s.mu.Lock()
 	s.users++
@@ -133,8 +134,8 @@ func (s *shell) setUpCalls(ctx context.Context) {
 	}
 }
 
-// endCalls is called by Run and TerminateAll when they end. If no other one is under way, it cancels the calls to embedder
-// code, and waits for them to return, until the given time. The error names those that have not returned.
+// endCalls is called by Run and TerminateAll when they end. If none of them is still under way, it cancels the calls to
+// embedder code, and waits for them to return, until the given time. The error names those that have not returned.
 func (s *shell) endCalls(until time.Time) error {
 	s.mu.Lock()
 	s.users--

@@ -65,7 +65,7 @@ func newSettings(opts Options) *settings {
 // watches reports whether a host is watched.
 func (s *settings) watches() bool { return s.whyNotWatching == "" }
 
-// nodeConfig returns the configuration of the core. askPolicies passes the pod policies to the core later.
+// nodeConfig returns the configuration of the core (package node). askPolicies passes the pod policies to the core later.
 func (s *settings) nodeConfig() node.Config {
 	return node.Config{Schedule: s.schedule, Options: s.opts.Plan}
 }

@@ -24,7 +24,7 @@ type shell struct {
 	host        atomic.Pointer[host.Host]         // nil before Run, or if no host is watched
 	ready       chan struct{}                     // Ready returns it; see noteTried
 	closeReady  func()                            // closes ready; may be called again
-	openingOver chan struct{}                     // closed at the end of the opening
+	openingOver chan struct{}                     // closed when announcements need not wait for the log any more
 	logOpened   chan struct{}                     // closed when Run has read the log or has failed to
 	admission   atomic.Pointer[admissionSnapshot] // replaced after each step
 	madeAt      time.Time
@@ -46,12 +46,12 @@ type shell struct {
 	// hostTried and folderTried say that the first attempt to get the inhibitor lock, or to lock the state folder, is over.
 	hostTried, folderTried bool
 	isOpeningOver          bool
-	earlyInputs            []node.Input // they wait for the end of the opening
+	earlyInputs            []node.Input // they wait until the log has been read, or openTime has passed
 	hold                   *host.Hold   // controls the lock in the shutdown under way; nil: no shutdown is under way
 
 	isStoring   bool                   // there is a state folder, its log has been read, and Run has not closed it
 	newestWrite *call.Future[struct{}] // the newest write to the log; nil: there was none
-	killsLogged *call.Future[struct{}] // the newest write is over, or kills wait no longer for it; nil: no kill has waited
+	killsLogged *call.Future[struct{}] // done when the newest write is over or kills wait no longer; nil: none has waited
 	shownTimes  [2]time.Time           // the start and end in the metrics
 
 	storedReport *Report             // the report in the log; nil: none

@@ -27,7 +27,7 @@ const (
 	logFile   = "graceful_node_shutdown_log"
 )
 
-// boot is a boot of the machine, an hour before the time began.
+// boot is a boot of the machine, which began an hour before the time in began.
 type boot struct {
 	id    string
 	began time.Time
@@ -58,8 +58,8 @@ func (n *node) runOnDisk(b *boot, fault func(step string) error) {
 	synctest.Wait()
 }
 
-// startReading starts a manager on a boot, whose Run needs the duration takes to read the log. It does not wait until the
-// manager is ready.
+// startReading starts a manager on a boot. Run of the manager needs the time in takes to read the log. startReading does not
+// wait until the manager is ready.
 func (n *node) startReading(b *boot, takes time.Duration) {
 	n.t.Helper()
 	var isRunning atomic.Bool // NewManager reads the log too, but at once
@@ -154,8 +154,8 @@ func TestAFullDiskIsReportedOnceAndChangesNothing(t *testing.T) {
 	})
 }
 
-// An agent that cannot lock the folder drains all the same, writes nothing into the folder, and says so in the next
-// report, once.
+// The agent cannot lock the folder. It drains all the same, and writes nothing into the folder. The report of the next shutdown
+// says so, and that of the shutdown after it no longer does.
 func TestWithoutALockOnTheFolderNothingIsStored(t *testing.T) {
 	inBubbleWithState(t, twoPods(), func(t *testing.T, n *node, one *boot) {
 		n.runOnDisk(one, func(step string) error {
@@ -200,8 +200,8 @@ func TestAHangingWriteDelaysTheKillsBy100ms(t *testing.T) {
 	})
 }
 
-// The disk is full for 3 s, during which a cancellation is to be stored. The write is repeated, although no other entry
-// follows, so that the stored report is cancelled.
+// The disk is full for 3 s, during which a cancellation must be stored. The write is repeated, although no other entry follows.
+// After 4 s the stored report says that the shutdown was cancelled.
 func TestAFailedWriteIsRepeated(t *testing.T) {
 	inBubbleWithState(t, nil, func(t *testing.T, n *node, one *boot) {
 		var fullUntil time.Time
@@ -260,9 +260,9 @@ func TestTheKubeletsFileHasTheTimesOfTheShutdown(t *testing.T) {
 	})
 }
 
-// A drain writes the log to the disk twice: at the beginning with the pods that it will kill, at the end with how they
-// ended. Each sync takes 50 ms. The first one runs beside the kills of two buckets. If each kill takes 5 s, the lock is
-// released one sync after the last kill. If the pods end at once, the release may have to wait for both syncs.
+// A drain writes the log to the disk twice: at the beginning with the pods that it will kill, and at the end with how they
+// ended. Each sync takes 50 ms, and the first one runs beside the kills. If each kill takes 5 s, the lock is released one sync
+// after the last kill: 5 s + 5 s + 50 ms. If the pods end at once, the release may have to wait for both syncs.
 func TestTheFirstSyncRunsBesideTheKills(t *testing.T) {
 	const syncTakes = 50 * time.Millisecond
 	for killTakes, bounds := range map[time.Duration]struct{ least, most time.Duration }{

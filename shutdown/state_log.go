@@ -49,14 +49,14 @@ func (s *shell) open(ctx context.Context, hasHost bool) error {
 	return err
 }
 
-// useLog passes the log to the core. isStoring says whether this agent writes the log from then on.
+// useLog passes the log to the core (package node). isStoring says whether this agent writes the log from then on.
 func (s *shell) useLog(contents statelog.Contents, isStoring bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.isStoring = isStoring
 	s.stepLocked(node.Read{Entries: contents.Entries, SameBoot: contents.SameBoot})
-	// From now on LastReport follows the core's shutdown, which may resume or whose pods may end. storedReport does not
-	// change.
+	// From now on LastReport returns the current report of the core's shutdown, which may resume, and whose pods may end.
+	// storedReport does not change.
 	if hasReport := s.storedReport != nil || s.lastShutdown != nil; hasReport && s.node.Shutdown() != nil {
 		s.lastShutdown = s.node.Shutdown()
 	}

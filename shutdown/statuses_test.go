@@ -22,7 +22,8 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown/shutdowntest"
 )
 
-// slowServer is a reporter whose FlushPod always takes the same time, and then succeeds unless answer fails.
+// slowServer is a reporter whose FlushPod always takes the same time, and then calls answer. Without an error of answer it
+// accepts the final status.
 type slowServer struct {
 	takes time.Duration
 
@@ -90,7 +91,7 @@ func (f flusher) PublishNode(ctx context.Context, state shutdown.NodeState) erro
 // FlushPod passes the pod on.
 func (f flusher) FlushPod(ctx context.Context, pod *v1.Pod) error { return f.r.FlushPod(ctx, pod) }
 
-// manyPods returns n pods of the first bucket with a grace period.
+// manyPods returns n pods of the first bucket with this grace period, in seconds.
 func manyPods(n int, grace int64) []*v1.Pod {
 	pods := make([]*v1.Pod, n)
 	for i := range pods {

@@ -8,8 +8,8 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown/internal/noderecord"
 )
 
-// StepRecorder records the steps of a manager's core for package judge. It can record several managers of one node, one
-// after the other. Which pods run and end, it infers from lists and kills.
+// StepRecorder records the steps of a manager's core (package node) for package judge. It can record several managers of one
+// node, one after the other. It infers from lists and kills which pods run and end.
 type StepRecorder struct {
 	Record noderecord.Recorder
 
@@ -21,7 +21,7 @@ type StepRecorder struct {
 	tells       map[int]node.Message // the messages about pods to the API server, by the number of their call
 }
 
-// RecordSteps makes w record the steps of m, which has not been run.
+// RecordSteps makes w record the steps of m. Call it before m is run.
 func (m *Manager) RecordSteps(w *StepRecorder) {
 	w.hasSchedule, w.now, w.began = len(m.shell.node.Schedule) > 0, m.shell.now(), len(w.Record.Facts)
 	w.tells = map[int]node.Message{}

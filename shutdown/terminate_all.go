@@ -39,8 +39,8 @@ func (s *shell) terminateAll(ctx context.Context) (Report, error) {
 	drain, isOver := s.node.TerminateAllDrain()
 	s.mu.Unlock()
 	var report Report
-	if drain != nil { // nil: ctx has ended before a drain has begun
-		if isOver { // TerminateAll returns after OnReport
+	if drain != nil { // nil: ctx has ended before any drain has begun
+		if isOver { // the drain is over: TerminateAll returns after OnReport
 			s.awaitReport(ctx, drain.Number)
 		}
 		s.mu.Lock()

@@ -128,8 +128,9 @@ func TestTerminateAllEndsEvenIfListPodsAlwaysFails(t *testing.T) {
 	})
 }
 
-// TerminateAll is called during a shutdown, which is cancelled 3 s later. TerminateAll then drains the other pods. The
-// times in its report are those of the wall clock, and it starts when this drain begins.
+// TerminateAll is called during a shutdown, which is cancelled 3 s later. TerminateAll then begins a drain of its own. Its
+// report starts at 3 s. It also has web, which the shutdown began to kill at 0 s and which ends at 4 s. etcd is killed then,
+// and ends at 8 s.
 func TestTheReportOfALateTerminateAllHasTheRightTimes(t *testing.T) {
 	inBubble(t, twoPods(), func(t *testing.T, n *node) {
 		n.killer.Default = shutdowntest.Behaviour{Takes: 4 * time.Second}
@@ -149,8 +150,8 @@ func TestTheReportOfALateTerminateAllHasTheRightTimes(t *testing.T) {
 	})
 }
 
-// The context of TerminateAll ends. TerminateAll returns its cause, and names the pods that have not ended. No further pod
-// is killed.
+// The context of TerminateAll ends after 3 s. TerminateAll returns its cause, and names the pods that have not ended. No
+// further pod is killed.
 func TestTerminateAllEndsWithItsContext(t *testing.T) {
 	errStopped := errors.New("stopped waiting")
 	inBubble(t, twoPods(), func(t *testing.T, n *node) {
@@ -193,8 +194,8 @@ func TestTerminateAllWaitsTenSecondsForAKillerThatHangs(t *testing.T) {
 	}
 }
 
-// During Run, TerminateAll waits at most 10 s for OnReport. Without Run it waits at most 20 s, and its error then names the
-// call. It does not wait beyond the end of its own context.
+// During Run, TerminateAll waits at most 10 s for OnReport. Without Run it waits at most 20 s (another 10 s for calls that have
+// not returned), and its error then names the call. It does not wait beyond the end of its own context.
 func TestTerminateAllWaitsForOnReport(t *testing.T) {
 	for name, test := range map[string]struct {
 		runs    bool          // Run is under way

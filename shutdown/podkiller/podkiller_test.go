@@ -73,8 +73,8 @@ func TestTheFinalStatusHasTheExitCode(t *testing.T) {
 	})
 }
 
-// The runtime is away for 10 s. The first kill gives up a second after its grace period of 1 s (GiveUpAfter), and fails. It
-// returns no final status, since the pod may run. The second kill comes when the runtime is back, and succeeds.
+// The runtime is away for 10 s. The first kill gives up a second after its deadline (GiveUpAfter), and fails. It returns no
+// final status, since the pod may run. The second kill comes when the runtime is back, and succeeds.
 func TestAFailedKillReturnsNoFinalStatus(t *testing.T) {
 	inBubble(t, lifecycletest.Script{}, func(s *podOnRuntime) {
 		s.rt.Away(0, 10*time.Second) // from now on
