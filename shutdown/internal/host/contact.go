@@ -33,7 +33,7 @@ var errHangs = errors.New("does not return")
 type contact struct {
 	listener        Listener
 	calls           *call.Group
-	hanging         atomic.Int64 // how many abandoned calls have not returned
+	hanging         atomic.Int64 // the number of abandoned calls that have not returned yet
 	isTriedReported atomic.Bool  // HostTried was called
 	reached         atomic.Bool  // a session has returned from Pending or sent an event
 	hasSucceeded    atomic.Bool  // a task has succeeded in the current session
@@ -135,8 +135,8 @@ func (c *contact) setTaskResult(taskErr, tooShortErr error) {
 // setLost records why a session ended or did not begin.
 func (c *contact) setLost(err error) { c.setResult(func() { c.err, c.lostErr = err, err }) }
 
-// setResult calls record, which records the result of an attempt, with the mutex held. The first call of setResult also
-// calls HostTried.
+// setResult records the result of an attempt: it calls record with the mutex held. The first call of setResult also calls
+// HostTried.
 func (c *contact) setResult(record func()) {
 	c.mu.Lock()
 	record()

@@ -108,8 +108,8 @@ func (o *Hold) AwaitAdoption(ctx context.Context, until time.Time) {
 	}
 }
 
-// End ends the shutdown, because it was cancelled. The session takes a new lock for the next shutdown, and then closes
-// the held lock.
+// End ends the shutdown, because it was cancelled. The session takes a new lock for the next shutdown, and only then closes the
+// held one.
 func (o *Hold) End() {
 	o.ifCurrent(func(l *lock) {
 		l.hold, l.phase = nil, phaseWanted

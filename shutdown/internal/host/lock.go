@@ -51,7 +51,7 @@ type lock struct {
 	epoch            uint64        // counts sessions and ends of shutdowns
 	heldEpoch        uint64        // the epoch in which held was requested
 	isSessionUp      bool          // a session is connected
-	adoption         chan struct{} // closed when the attempt to get a lock in a shutdown ends; nil: none is in progress
+	adoption         chan struct{} // closed when the attempt to get a lock during a shutdown is over; nil: none is in progress
 	scheduledRelease *time.Timer   // by ReleaseAt; nil: none is scheduled
 }
 
@@ -200,8 +200,8 @@ func (l *lock) endAdoptionAttempt() {
 	}
 }
 
-// startAdoption has the session, if one is connected and no lock is held, try once to get a lock although a shutdown is in
-// progress. The mutex is held.
+// startAdoption is called during a shutdown. If a session is connected and no lock is held, it has the session ask the host for
+// a lock once. The mutex is held.
 func (l *lock) startAdoption() {
 	if l.isSessionUp {
 		l.beginAdoptionAttempt()

@@ -15,7 +15,7 @@ func newLog() log {
 	return log{ktesting.NewLogger(ktesting.NopTL{}, ktesting.NewConfig(ktesting.Verbosity(0), ktesting.BufferLogs(true)))}
 }
 
-// line is a log line without its text.
+// line is a log line: its values, but not its text.
 type line struct {
 	isError bool
 	values  map[string]any

@@ -40,7 +40,7 @@ func TestRandomSequences(t *testing.T) {
 	}
 }
 
-// player plays a random sequence and models the expected state.
+// player does random things with a Host, and models which lock must be held.
 type player struct {
 	*rig
 
@@ -154,7 +154,7 @@ func (p *player) releaseAt() string {
 	return fmt.Sprint("release after ", after)
 }
 
-// retake takes the lock again during the shutdown.
+// retake asks the host for another lock during the shutdown.
 func (p *player) retake() string {
 	if p.current != nil {
 		p.current.Retake()

@@ -20,7 +20,8 @@ import (
 
 const requestedDelay = 30 * time.Second // Options.Delay of each rig
 
-// rig runs a Host with a scripted source. As the listener it suspends the lock during a shutdown.
+// rig runs a Host with a scripted source. It is also the Host's listener, and suspends the lock during a shutdown, as an agent
+// does.
 type rig struct {
 	t      *testing.T
 	script *script
@@ -35,7 +36,7 @@ type rig struct {
 	mu            sync.Mutex
 	received      []string // calls of the listener, such as "2s event true": a shutdown began at 2 s
 	hold          *host.Hold
-	ignoresEvents bool // shutdowns do not suspend the lock
+	ignoresEvents bool // a shutdown of the host does not suspend the lock
 }
 
 // inBubble runs a test in a bubble with a rig that has not started. At the end it calls r.end, which requires that all
@@ -49,7 +50,7 @@ func inBubble(t *testing.T, test func(t *testing.T, r *rig)) {
 	})
 }
 
-// newRig returns a rig that has not started.
+// newRig returns a rig whose Run has not begun.
 func newRig(t *testing.T) *rig {
 	t.Helper()
 	r := &rig{t: t, script: newScript(), calls: &call.Group{}, log: newLog()}
@@ -85,7 +86,7 @@ func (r *rig) useAdopter(hasLock bool) {
 	r.host = host.New(r.options(adopting{r.script}))
 }
 
-// loggingContext returns a context whose logger records.
+// loggingContext returns a context whose logger writes to r.log.
 func (r *rig) loggingContext() context.Context {
 	return klog.NewContext(r.t.Context(), r.log.Logger)
 }

@@ -49,10 +49,10 @@ type script struct {
 	twoHeldSince    time.Time // since when two locks are held
 	misuse          []string  // wrong uses of the source, such as a lock that is closed twice
 	faulted         bool      // a fault was injected
-	allowsTwoLocks  bool      // two locks may be held, because the Close of one hangs
+	allowsTwoLocks  bool      // two locks may be held at a time, because the Close of one of them hangs
 }
 
-// newScript returns a host without faults.
+// newScript returns a source of a host without faults.
 func newScript() *script { return &script{blocked: make(chan struct{}), counts: map[string]int{}} }
 
 // set changes the script while a Host uses it.
@@ -88,7 +88,7 @@ func nth(method string, number int, f fault) func(*script) {
 	}
 }
 
-// step records a call, injects its fault, and returns the fault's error.
+// step records a call, does what its fault says (hang, wait, panic), and returns the error of the fault.
 func (s *script) step(ctx context.Context, method string) error {
 	s.mu.Lock()
 	s.calls = append(s.calls, method)

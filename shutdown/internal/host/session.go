@@ -15,7 +15,7 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown/source"
 )
 
-// errSessionLost is the error of a session whose events were closed.
+// errSessionLost is the error of a session whose channel of events the source has closed.
 var errSessionLost = errors.New("the host's session was lost")
 
 // session is one session with the host. It subscribes to events, reads the pending shutdown, requests
@@ -28,7 +28,8 @@ type session struct {
 	answers chan pendingAnswer // from holdLock to listen
 }
 
-// pendingAnswer passes the result of Pending to the listener, or drops it if isOutdated is true: an event came first.
+// pendingAnswer passes the result of Pending to the listener. If isOutdated is true, because an event came first, it drops the
+// result.
 type pendingAnswer func(isOutdated bool)
 
 // run runs the session until it is lost, and then closes it. A goroutine passes the events on (listen) while run
@@ -81,7 +82,7 @@ func (s *session) run(parent context.Context) (closeErr, err error) {
 // After the end of ctx it drops events until closed is closed. Otherwise the source's Close could block on an
 // unread event.
 func (s *session) listen(ctx context.Context, events <-chan source.Event, closed <-chan struct{}) {
-	var answer pendingAnswer // the result of Pending, not passed on yet; nil: none
+	var answer pendingAnswer // the result of Pending, if it has not been passed on yet; otherwise nil
 	hasPassedEvent := false
 	for {
 		var event source.Event
