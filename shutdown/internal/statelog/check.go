@@ -22,7 +22,7 @@ const waitSlack = 100 * time.Millisecond
 // time.Duration cannot be longer than that.
 func maxTime() time.Time { return bootTime().Add(math.MaxInt64).Add(math.MaxInt64) }
 
-// minTime is the earliest possible time of an earlier boot. Such times are stored as times before this boot.
+// minTime is the earliest possible time. What happened in an earlier boot is stored with times before this boot.
 func minTime() time.Time { return bootTime().Add(-math.MaxInt64).Add(-math.MaxInt64) }
 
 // checkTime returns an error if t is before from or after until. name is what the error calls t.

@@ -23,7 +23,7 @@ func at(seconds int) time.Time { return bootTime().Add(time.Duration(seconds) * 
 // now returns the present of these tests, an hour after the boot.
 func now() time.Time { return at(3600) }
 
-// fill sets all exported fields of a struct, recursively, to non-zero values.
+// fill sets all exported fields of a struct to non-zero values, and also the fields of the structs in it.
 func fill(t testing.TB, v reflect.Value) {
 	t.Helper()
 	if v.Type() == reflect.TypeFor[time.Time]() {

@@ -74,7 +74,7 @@ func (a *agent) runUntil(end time.Time) *agent {
 	return a
 }
 
-// pod returns a pod with a grace period of a minute, more than its bucket has.
+// pod returns a pod with a grace period of a minute, which is more than its bucket has.
 func pod(name string, priority int32) node.Pod {
 	grace := int64(60)
 	return node.Pod{Key: types.UID(name), Namespace: "shop", Name: name, Priority: priority, Object: &v1.Pod{

@@ -23,7 +23,7 @@ import (
 
 var errFull = errors.New("no space left")
 
-// disk can be made to fail or hang. The zero value does neither.
+// disk is a disk that can be made to fail or hang, by Options.Before. The zero value does neither.
 type disk struct {
 	mu    sync.Mutex
 	steps []string                      // since the last call of newSteps
@@ -70,7 +70,7 @@ func (d *disk) newSteps() string {
 	return steps
 }
 
-// on returns the options of a log in dir on the disk d.
+// on returns the options of a log whose folder is dir, on the disk d.
 func on(dir string, d *disk) statelog.Options {
 	o := options(dir)
 	o.Before = d.before

@@ -47,11 +47,11 @@ func (l *Log) Lock(ctx context.Context) (warning, err error) {
 	locking := call.Start(ctx, &l.otherCalls, "the locking of "+l.opts.Dir, l.lock)
 	select {
 	case <-locking.Done():
-	case <-ctx.Done(): // the call now has minWait to notice it
+	case <-ctx.Done(): // l.lock now has minWait to notice the end of ctx
 	}
 	warning, err = locking.Await(context.WithoutCancel(ctx), time.Now().Add(minWait)) // at once, unless the disk hangs
 	if err != nil {
-		if isLocked := l.giveUpLock(); isLocked { // the call has locked the folder in the meantime, and returns soon
+		if isLocked := l.giveUpLock(); isLocked { // l.lock has locked the folder in the meantime, and returns soon
 			warning, err = locking.Wait(context.WithoutCancel(ctx))
 		}
 	}
@@ -61,9 +61,9 @@ func (l *Log) Lock(ctx context.Context) (warning, err error) {
 	return warning, nil
 }
 
-// settleLock records once and for all whether the folder is locked: only the first call counts. unlock unlocks the
-// folder; nil says that the folder will not be locked. If the folder is locked, waiting writes begin. Otherwise they return
-// no error, but nothing is stored. The result is what the first call has recorded.
+// settleLock records once and for all whether the folder is locked: only the first call counts. unlock is the function that
+// unlocks the folder, or nil if the folder will not be locked. If it is locked, waiting writes begin. Otherwise they return no
+// error, but nothing is stored. isLocked is what the first call has recorded.
 func (l *Log) settleLock(unlock func() error) (isLocked bool) {
 	l.lockOnce.Do(func() {
 		l.unlock = unlock

@@ -124,7 +124,7 @@ func (l *Log) Begin(entries node.Entries) *call.Future[struct{}] {
 	return l.addBatch(&batch{entries: entries.Clone(), replacesAll: true})
 }
 
-// addBatch queues the write of a batch. It sets, and returns, the future that completes with the error of the write.
+// addBatch queues the write of a batch. It returns the batch's future (written), which completes with the error of the write.
 func (l *Log) addBatch(added *batch) *call.Future[struct{}] {
 	future, complete := newFuture()
 	added.written = future
@@ -222,8 +222,8 @@ func (l *Log) replace() error {
 	return nil
 }
 
-// writeAndRename writes the newest entries to file, a temporary one, and renames it to path. If mustSync is set, it syncs
-// the file before.
+// writeAndRename writes the newest entries to file, a temporary one, and renames it to path. If mustSync is set, it syncs the
+// file before the renaming.
 func (l *Log) writeAndRename(file *os.File, path string) error {
 	text, err := l.newest.text(l.bootID)
 	if err == nil {

@@ -20,7 +20,7 @@ type queue struct {
 	refusal   error // may be nil
 }
 
-// task is either run or refused, once.
+// task is a task of a queue. The queue either runs it or refuses it with an error, once.
 type task struct {
 	run    func()
 	refuse func(error)
@@ -78,7 +78,7 @@ func (q *queue) appendToLast(entries node.Entries) *batch {
 	return last
 }
 
-// open lets the tasks run.
+// open lets the waiting tasks run, and all later ones.
 func (q *queue) open() {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -110,7 +110,7 @@ func (q *queue) run() {
 	}
 }
 
-// close has new tasks refused with an error, which may be nil. Waiting tasks still run. Only the first call
+// close makes the queue refuse new tasks with refusal, an error that may be nil. Waiting tasks still run. Only the first call
 // counts.
 func (q *queue) close(refusal error) {
 	q.mu.Lock()
@@ -120,7 +120,7 @@ func (q *queue) close(refusal error) {
 	}
 }
 
-// drop refuses the waiting tasks with an error. A task that runs already is not stopped.
+// drop refuses the waiting tasks with refusal. A task that runs already is not stopped.
 func (q *queue) drop(refusal error) {
 	q.mu.Lock()
 	dropped := q.waiting

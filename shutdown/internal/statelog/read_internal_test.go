@@ -19,7 +19,8 @@ import (
 // bootOfLog is the ID of the boot in which the logs of these tests are written.
 const bootOfLog = "one"
 
-// growingLog returns the text of a log that grew entry by entry, and its size and contents after each entry.
+// growingLog returns the text of a log to which entries were appended one after the other. For each of these steps it also
+// returns the size of the text and the contents of the log after the step.
 func growingLog(t testing.TB) (text []byte, sizes []int, states []node.Entries) {
 	t.Helper()
 	first, second := wholeShutdown(t), wholeShutdown(t)

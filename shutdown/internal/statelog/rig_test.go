@@ -24,13 +24,13 @@ const (
 	timesFile = "graceful_node_shutdown_state"
 )
 
-// at returns a time since the boot.
+// at returns the time that is this long after the boot.
 func at(since time.Duration) time.Time { return time.Unix(0, 0).UTC().Add(since) }
 
-// boot says that the boot "one" was an hour ago.
+// boot is an Options.Boot: the boot has the ID "one", and was an hour ago.
 func boot() (id string, since time.Duration, err error) { return "one", time.Hour, nil }
 
-// nextBoot says that the boot "two" was a minute ago.
+// nextBoot is an Options.Boot: the boot has the ID "two", and was a minute ago.
 func nextBoot() (id string, since time.Duration, err error) { return "two", time.Minute, nil }
 
 // options returns the options of an agent of the boot "one", which also has the kubelet's file.
@@ -94,7 +94,7 @@ func entries(s *node.Shutdown, pods ...*node.Pod) node.Entries {
 // entriesOfPods returns the entries of pods, without a shutdown.
 func entriesOfPods(pods ...*node.Pod) node.Entries { return node.Entries{Pods: pods} }
 
-// shutdown returns a shutdown in progress.
+// shutdown returns a shutdown in progress, with this number.
 func shutdown(number int) *node.Shutdown {
 	table := timetable.New(timetable.Request{Schedule: plan.Schedule{{Priority: 0, Seconds: 20}, {Priority: 10, Seconds: 10}}, Received: at(time.Hour), HostEnd: at(time.Hour + 30*time.Second)})
 	return &node.Shutdown{
