@@ -84,9 +84,9 @@ func (t *Table) WithOptions(opts plan.Options) *Table {
 	return &Table{Received: t.Received, Budget: t.Budget, opts: opts}
 }
 
-// shorten returns the budget of old, fitted into the time that is left at r.Received. The result counts from
-// r.Received. It starts from the parts of the fitted budget that are not over, rather than from the schedule: if the
-// deadline has not changed, no part changes.
+// shorten returns the budget of old, fitted into the time that is left at r.Received. The result counts from r.Received. It is
+// made from those parts of old.Budget that are not over, and not from the schedule: if the deadline has not changed, no part
+// changes.
 func (r Request) shorten(old *Table) plan.Budget {
 	passed := r.Received.Sub(old.Received)
 	remaining := old.Budget // without the parts that are over
@@ -106,9 +106,8 @@ func (r Request) shorten(old *Table) plan.Budget {
 	}
 	limit := min(r.limit(), max(old.Budget.End-passed, 0))
 	fitted := remaining.Fit(limit, r.Occupied)
-	// Steps that are over may have left time unused, so that the remaining ones end before limit. All ends move later by
-	// this unused time, because they must stay as far before the host's end as they were, but no end moves later than it
-	// is in old.
+	// Steps that are over may have left time unused (spare): the remaining parts then end before limit. All ends move later by
+	// spare, so that they stay as far before the host's end as they were. But no end becomes later than it is in old.
 	spare := limit - fitted.End
 	addSpare := func(end *time.Duration, oldEnd time.Duration) { *end = min(*end+spare, max(oldEnd-passed, 0)) }
 	addSpare(&fitted.WaitEnd, old.Budget.WaitEnd)
@@ -165,8 +164,8 @@ func (t *Table) HoldEnd() time.Time {
 	return t.At(min(t.Budget.Prepare+t.Budget.Hold, t.Budget.WaitEnd))
 }
 
-// PublishEnd returns the deadline for publishing the node's state. It is the latest one: the step takes at most
-// Budget.Publish, so it must end earlier if it begins earlier.
+// PublishEnd returns the latest deadline for publishing the node's state. Publishing takes at most Budget.Publish, so if it
+// begins early, it must also end before this deadline.
 func (t *Table) PublishEnd() time.Time {
 	return t.At(min(t.Budget.Prepare+t.Budget.Hold+t.Budget.Publish, t.Budget.WaitEnd))
 }

@@ -26,7 +26,7 @@ func received() time.Time { return time.Date(2026, time.March, 1, 12, 0, 0, 0, t
 // after returns the time d after the event.
 func after(d time.Duration) time.Time { return received().Add(d) }
 
-// buckets returns a schedule with these seconds.
+// buckets returns a schedule: the seconds of its buckets are these, and their priorities 0, 1000, 2000 and so on.
 func buckets(seconds ...int64) (s plan.Schedule) {
 	for i, n := range seconds {
 		s = append(s, plan.Bucket{Priority: int32(i) * 1000, Seconds: n})
@@ -39,7 +39,7 @@ func allSteps() plan.Steps {
 	return plan.Steps{Publish: true, Readiness: true, Unmount: true, Statuses: true}
 }
 
-// noLimit is the limit of a host that waits without limit.
+// noLimit is the argument limit for a host that waits without limit.
 const noLimit = time.Duration(0)
 
 // request returns a request with two buckets of 20 s and 10 s, and a host that waits for limit.
@@ -205,7 +205,7 @@ func checkMoved(t *testing.T, before, made *timetable.Table, atMost time.Duratio
 	require.NoError(t, made.Check())
 }
 
-// checkOver requires that nothing is reserved for steps and buckets that are over.
+// checkOver requires that the budget b of the request r has no time for steps and buckets that are over.
 func checkOver(t *testing.T, r timetable.Request, b plan.Budget, about func() string) {
 	t.Helper()
 	isWrong := r.Prepared && b.Prepare > 0 || r.Held && b.Hold > 0 || r.Published && b.Publish > 0
