@@ -35,7 +35,7 @@ type Recorder struct {
 // says whether the agent has read the log.
 func (r *Recorder) Begin(n *node.Node, at time.Time) {
 	isFirst, steps := r.node == nil, n.Options.Steps
-	// These stay true as long as each agent takes the step.
+	// These stay true as long as every agent has had the step.
 	r.Publishes = (isFirst || r.Publishes) && steps.Publish
 	r.Statuses = (isFirst || r.Statuses) && steps.Statuses
 	r.Marks = (isFirst || r.Marks) && steps.Readiness
@@ -114,7 +114,7 @@ func (r *Recorder) addInput(in node.Input, text string, effects int) {
 	r.add(judge.NodeFact{What: judge.NodeInput, Text: text})
 }
 
-// Draining returns the shutdown that kills pods, or has done so until the newest step; nil: none.
+// Draining returns the shutdown whose pods are being killed, or were until the newest step; nil: none.
 func (r *Recorder) Draining() *node.Shutdown {
 	if s, isOver := r.node.TerminateAllDrain(); s != nil && isOwn(s) && !isOver {
 		return s
