@@ -152,8 +152,8 @@ func (h *Host) Adopt() io.Closer {
 	return h.grant()
 }
 
-// recordCall records a call of a session, or of the host itself. It returns the error that the call must return: the cause of
-// ctx if ctx has ended, otherwise scriptedErr, which may be nil. The caller holds the mutex.
+// recordCall records a call of a session, or of the host itself. It returns the error of the call: the cause of ctx if ctx has
+// ended, otherwise scriptedErr, which may be nil. The caller holds the mutex.
 func (h *Host) recordCall(ctx context.Context, name string, scriptedErr error) error {
 	h.calls = append(h.calls, name)
 	if ctx.Err() != nil {

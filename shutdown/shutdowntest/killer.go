@@ -93,7 +93,7 @@ func (k *Killer) KillPod(ctx context.Context, pod *v1.Pod, req shutdown.KillRequ
 	}
 	k.setReturned(call)
 	outcome := "Graceful"
-	wasCutOff := behaviour.Takes > call.Ended.Sub(call.Started) // by the end of its grace period
+	wasCutOff := behaviour.Takes > call.Ended.Sub(call.Started) // the end of its grace period has ended the pod
 	if behaviour.Hangs || wasCutOff {
 		outcome = "GraceExceeded"
 	}
@@ -133,8 +133,8 @@ func (k *Killer) Release() {
 	}
 }
 
-// startCall records a call. It starts the termination of the pod or, if that is in progress already, may shorten
-// its grace period.
+// startCall records a call. It starts the termination of the pod. If that is in progress already, the call may shorten the
+// pod's grace period.
 func (k *Killer) startCall(pod *v1.Pod, req shutdown.KillRequest, behaviour Behaviour) (*Kill, *termination) {
 	k.mu.Lock()
 	defer k.mu.Unlock()

@@ -83,7 +83,7 @@ func (s *session) Close() error {
 	return nil
 }
 
-// end closes events, if they are open: Close and Host.Lose may both end a session.
+// end closes the channel of events, unless it is closed: Close and Host.Lose may both end a session.
 func (s *session) end() {
 	if !s.ended {
 		s.ended = true
