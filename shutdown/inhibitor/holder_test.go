@@ -50,7 +50,7 @@ func inBubble(t *testing.T, host *shutdowntest.Host, test func(*program)) {
 	inBubbleWith(t, host, nil, test)
 }
 
-// inBubbleWith is inBubble with changes of the Holder; nil: none.
+// inBubbleWith does what inBubble does, with a Holder that change has changed; nil: nothing is changed.
 func inBubbleWith(t *testing.T, host *shutdowntest.Host, change func(*inhibitor.Holder), test func(*program)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
@@ -84,7 +84,7 @@ func loggingTo(t *testing.T, text io.Writer) context.Context {
 	return klog.NewContext(t.Context(), logr.FromSlogHandler(slog.NewTextHandler(text, nil)))
 }
 
-// onShutdown works for takes, or until its context ends, and records the call.
+// onShutdown ignores its context for p.ignores. Then it works for p.takes, or until its context ends. It records the call.
 func (p *program) onShutdown(ctx context.Context, _ source.Event) {
 	c := call{began: time.Since(p.began)}
 	<-time.After(p.ignores)
@@ -325,7 +325,7 @@ func TestOnShutdownIsCalledEvenIfTheContextOfRunHasEnded(t *testing.T) {
 	})
 }
 
-// failingHost is a host whose locks cannot be released without an error.
+// failingHost is a host whose locks are released by Close, which nevertheless returns an error.
 type failingHost struct{ *shutdowntest.Host }
 
 // Connect returns a session that grants such locks.
