@@ -49,7 +49,7 @@ type signalHost struct {
 	released chan struct{}
 }
 
-// Connect, Events, Pending and Inhibit implement a session without a pending shutdown, which has one lock.
+// Connect, Events, Pending and Inhibit implement the only session. No shutdown is pending in it, and it has one lock.
 func (h *signalHost) Connect(context.Context) (source.Session, error) { return h, nil }
 func (h *signalHost) Events() <-chan source.Event                     { return h.events }
 func (h *signalHost) Pending(context.Context) (*source.Event, error)  { return nil, nil }
@@ -63,7 +63,7 @@ func (h *signalHost) RequestDelay(_ context.Context, requested time.Duration) (t
 	return requested, nil
 }
 
-// closer is a lock that closes a channel.
+// closer is a lock whose Close closes this channel.
 type closer chan struct{}
 
 // Close releases the lock.

@@ -81,7 +81,8 @@ func TestStaticMirrorAndCriticalPodsAreNotEvictable(t *testing.T) {
 	}
 }
 
-// withTimedKiller runs a test in a bubble, with a timed killer k around the killer inner, whose behaviour is how.
+// withTimedKiller runs a test in a bubble, with a timed killer k around the killer inner. how is the behaviour of inner, and
+// events has the events that k records.
 func withTimedKiller(t *testing.T, how shutdowntest.Behaviour, test func(t *testing.T, k *podkiller.TimedKiller, inner *shutdowntest.Killer, events *recorder)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
