@@ -221,7 +221,7 @@ func (p *flakyPublisher) PublishNode(ctx context.Context, _ shutdown.NodeState) 
 	return err
 }
 
-// A shutdown is announced whose deadline has passed, and Prepare hangs. All pods are killed nevertheless.
+// The host announces a shutdown whose deadline has passed, and Prepare hangs. All pods are killed nevertheless, with 0 s.
 func TestAPrepareThatHangsDoesNotSaveThePods(t *testing.T) {
 	inBubble(t, twoPods(), func(t *testing.T, n *node) {
 		n.opts.Prepare = func(ctx context.Context) error { return waitOrCancelled(ctx, time.Hour) }

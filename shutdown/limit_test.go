@@ -88,8 +88,8 @@ func (s generousSession) RequestDelay(ctx context.Context, requested time.Durati
 	return time.Hour, err
 }
 
-// The budget that Inhibitor returns is no longer than Options.Plan.Limit: neither before the host has answered, nor
-// after it has granted more.
+// Options.Plan.Limit is 20 s, and the host grants an hour. The budget that Inhibitor returns is 20 s, both before and after the
+// host has answered.
 func TestTheBudgetIsNoLongerThanTheLimitOfTheOptions(t *testing.T) {
 	inBubble(t, nil, func(t *testing.T, n *node) {
 		n.opts.Plan.Limit = 20 * time.Second

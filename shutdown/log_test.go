@@ -76,7 +76,8 @@ func (l logLines) valuesWith(key string) map[string]any {
 	return nil
 }
 
-// A drain logs one line when it begins and one when it ends, and no error if nothing fails.
+// A drain logs one line when it begins and one when it ends, and no error if nothing fails. ListPods leaves out the pods that
+// have ended (podsNotEnded), so no line says that they are still listed.
 func TestADrainLogsItsBeginningAndItsEnd(t *testing.T) {
 	inBubble(t, twoPods(), func(t *testing.T, n *node) {
 		n.opts.ListPods = n.podsNotEnded

@@ -56,7 +56,8 @@ func TestNewManagerRejectsWrongOptions(t *testing.T) {
 	require.NoError(t, err)
 }
 
-// With GracefulNodeShutdown off, no host is watched and every pod is admitted; Trigger still drains.
+// With GracefulNodeShutdown off no host is watched: an announcement of the host changes nothing, and every pod is admitted.
+// Trigger still drains.
 func TestWithItsGateOffTheManagerOnlyDrainsOnTrigger(t *testing.T) {
 	gate := featuregate.NewFeatureGate()
 	require.NoError(t, shutdown.AddFeatureGates(gate))

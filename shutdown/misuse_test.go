@@ -267,10 +267,10 @@ func TestPodsThatAreListedAfterTheirKillsAreLogged(t *testing.T) {
 	}
 }
 
-// The API server refuses the node state or the readiness mark of etcd, and each final status, each for a reason of its own.
-// The report has each reason with what it is about, not the newest error of any call. In the first case the host grants only
-// the 30 s of the pods, so that the node state is published while they are killed. etcd is killed last, and the drain does
-// not wait for its status any more: there is no reason for it.
+// The API server refuses the node state or the readiness mark of etcd, and each final status, each for a reason of its own. The
+// report names each reason with what it is about, rather than the newest error of any call. In the first case the host grants
+// only the 30 s of the pods, so the node state is published while they are killed. etcd is killed last, and the drain no longer
+// waits for its status: the report only says that the time was spent.
 func TestTheReportSaysWhyTheAPIServerHasNotAcceptedSomething(t *testing.T) {
 	flush := func(*v1.Pod) error { <-time.After(time.Millisecond); return errors.New("no UID") }
 	const flushError = "failed to flush the final statuses of 2 pods: default/web: no UID; default/etcd: the time for it was spent"

@@ -95,8 +95,9 @@ func TestALimitThatCoversTheBucketsIsNoError(t *testing.T) {
 	}
 }
 
-// Manager.Plan applies the host's limit or Plan.Limit, whichever is shorter. The two buckets get 2/3 and 1/3 of it, in
-// whole seconds. Without a schedule each pod has its own grace period, or 30 s if it has none.
+// Manager.Plan applies the host's limit or Plan.Limit, whichever is shorter. web and etcd have grace periods of 600 s
+// (useGreedyPods), and plain has none. The two buckets get 2/3 and 1/3 of the limit, in whole seconds. Without a schedule each
+// pod has its own grace period, or 30 s if it has none.
 func TestPlanAppliesTheLimitsOfHostAndOptions(t *testing.T) {
 	for name, c := range map[string]struct {
 		set  func(n *node)

@@ -196,7 +196,7 @@ func (s *shell) untilWake() <-chan time.Time {
 	case wake.IsZero():
 		return nil
 	case remaining <= 0:
-		return times.Passed()
+		return times.Passed() // it can be received from at once
 	default:
 		return s.opts.Clock.After(remaining)
 	}

@@ -31,8 +31,8 @@ func (l lines) Error(_ error, text string, _ ...any)   { l <- []any{text} }
 func (l lines) WithValues(...any) klog.LogSink         { return l }
 func (l lines) WithName(string) klog.LogSink           { return l }
 
-// Each case is a mistake of a caller. It must lead to an error or a log line that names the mistake, not
-// to a panic or a silent hang.
+// Each case is a mistake of a caller. It must lead to an error or a log line that names the mistake, rather than to a panic or
+// a silent hang. In the last case the kill does not end: Wait logs that after 5 s.
 func TestMistakesOfTheCallerAreNamed(t *testing.T) {
 	pod := &v1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "web"}}
 	for name, do := range map[string]func(t *testing.T){

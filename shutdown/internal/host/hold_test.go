@@ -168,8 +168,8 @@ func TestRetakeAsksTheHostForANewLock(t *testing.T) {
 }
 
 // The host refuses every lock. The session asks for a lock when it starts, when a shutdown begins, and when a shutdown is
-// cancelled: two requests for each shutdown. It requests the delay only outside shutdowns. When the host grants locks
-// again, the lock is held within a second.
+// cancelled: two requests for each of the three shutdowns. It requests the delay only outside shutdowns. When the host grants
+// locks again, the lock is held within a second.
 func TestAShutdownWithoutALockAsksOnce(t *testing.T) {
 	inBubble(t, func(t *testing.T, r *rig) {
 		always("inhibit", fault{err: errRefused})(r.script)

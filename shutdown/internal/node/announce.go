@@ -134,6 +134,7 @@ func (p Pending) apply(n *Node) {
 	}
 	a := n.announcement(Event{Event: *p.Event, Host: true})
 	hasPassed := !p.Event.Deadline.IsZero() && !n.now.Before(p.Event.Deadline)
+	// isOverByLog: the log's shutdown may be this one, and its drain would no longer wait for pods.
 	isOverByLog := n.state == StateUnsettled && !n.hasTimeLeft(n.shutdown) && n.shutdown.matches(a)
 	switch {
 	case hasPassed || isOverByLog:

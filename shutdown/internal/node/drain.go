@@ -64,7 +64,7 @@ func (s stage) String() string {
 // it has to wait for an input or a time.
 type drain struct {
 	shutdown        *Shutdown // nil: no drain is in progress
-	number          int       // the agent counts its drains, also while none is in progress
+	number          int       // the number of this agent's newest drain; kept while none is in progress
 	stage           stage
 	stageBegan      time.Time
 	listCountBefore int // how many lists had been received when the stage began: it waits for another one
@@ -112,8 +112,8 @@ func (d *drain) stop(n *Node) {
 	*d = drain{number: d.number} // the next drain gets the next number
 }
 
-// findAwaited moves d.firstAwaited to the first pod for which the stage still waits (isAwaited is true). It returns
-// false if there is none. The next call in the same stage begins at that pod, so that not every Step checks every pod.
+// findAwaited moves d.firstAwaited to the first pod for which the stage still waits: isAwaited is true for that pod. If there
+// is none, found is false. The next call in the same stage begins at that pod, so that not every Step checks every pod.
 func (d *drain) findAwaited(pods []*Pod, isAwaited func(*Pod) bool) (found bool) {
 	for d.firstAwaited < len(pods) && !isAwaited(pods[d.firstAwaited]) {
 		d.firstAwaited++

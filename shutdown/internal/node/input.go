@@ -134,8 +134,7 @@ func (f Failed) apply(n *Node) {
 	}
 }
 
-// apply reports that no lock is held, if the host has announced the shutdown. A shutdown of Trigger needs no
-// lock.
+// apply reports that no lock is held, if the host has announced the shutdown: only then is the host expected to wait.
 func (NotHeld) apply(n *Node) {
 	s := n.drain.shutdown
 	if s == nil || s.isTerminateAll { // TerminateAll needs no lock

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// minListPause and maxListPause bound the pause after a failed list.
+// minListPause and maxListPause are the shortest and the longest pause after a failed list.
 const minListPause, maxListPause = 50 * time.Millisecond, time.Second
 
 // lister lists the pods. If a call does not return within a second, another call starts although the first still runs.
@@ -113,8 +113,8 @@ func (n *Node) isForgettable(p *Pod) bool {
 func (n *Node) updateFromList(listed *Pod) {
 	p := n.pods.byKey[listed.Key]
 	endedBeforeDrain := p != nil && !p.Ended.IsZero() && n.drain.shutdown != nil && !p.belongsTo(n.drain.shutdown)
-	// A list that was requested before the pod's end may still have the old pod. A pod whose final status is pending may
-	// not start, unless it is static.
+	// A list that was requested before the pod's end may still have the old pod. While a final status is pending, only a static
+	// pod may start.
 	startedAgain := endedBeforeDrain && n.lister.newestCall > p.lastCallAtEnd && (p.Static || !n.isStatusPending(p))
 	if startedAgain {
 		for _, s := range slices.Clone(n.reports) {

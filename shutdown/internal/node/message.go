@@ -36,13 +36,13 @@ type apiUpdate struct {
 	notReadyBy time.Time // NotReady is not sent after this time
 }
 
-// api is the state of all calls to the API server.
+// api is the state of all calls to the API server: those about pods, and the one that publishes the node's state.
 type api struct {
 	finalStatuses  []*Pod    // the queue of pods with a final status to send; some of them may need none any more
 	readiness      []*Pod    // the queue of pods with a NotReady or Ready to send; some of them may need none any more
 	calls          []*Pod    // pods with a call in progress
 	acceptedAt     time.Time // when the server last accepted something; zero: not since the wanted node state changed
-	isUnresponsive bool      // a wait for the server timed out after acceptedAt
+	isUnresponsive bool      // a wait for the server was in vain since acceptedAt: no stage waits for it now
 	failure        string    // the last error; "": the last call succeeded
 	loggedFailure  string    // the last failure that was logged
 

@@ -12,8 +12,8 @@ const (
 	// firstListTimeout bounds the wait for the first list if no schedule is configured: the list then
 	// decides how long the drain takes.
 	firstListTimeout = 30 * time.Second
-	// listWarmUp is how long after the first Step an empty list is not trusted: the informer behind it may
-	// not be filled yet.
+	// listWarmUp is how long after the first Step an empty list is not trusted: the informer behind it may not have its pods
+	// yet.
 	listWarmUp = time.Second
 )
 

@@ -74,7 +74,8 @@ func (p *Pod) isListedAsEnded() bool {
 // isTerminating reports whether the pod was signalled and its end is still awaited.
 func (p *Pod) isTerminating() bool { return p.isSignalled() && p.Ended.IsZero() && !p.isGivenUp }
 
-// belongsTo reports whether the report of s includes the pod: s signalled it, or began while it was still terminating.
+// belongsTo reports whether the report of s includes the pod: s has signalled the pod, or has begun while it was still
+// terminating.
 func (p *Pod) belongsTo(s *Shutdown) bool {
 	return s != nil && p.isSignalled() && (p.Shutdown == s.Number || slices.Contains(p.Joined, s.Number))
 }

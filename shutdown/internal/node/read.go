@@ -71,8 +71,8 @@ func (n *Node) awaitHost(previous *Shutdown, pods []*Pod) {
 	}
 }
 
-// renumber makes the shutdown numbers in the log differ from those of the shutdowns that this agent has begun before it
-// has read the log.
+// renumber gives the shutdowns in the log other numbers than those of the shutdowns that this agent has begun before it has
+// read the log.
 func (n *Node) renumber(previous *Shutdown, pods []*Pod) {
 	ownShutdowns := n.lastNumber
 	shift := func(number *int) {
@@ -120,7 +120,8 @@ func moveToThisBoot(previous *Shutdown, pods []*Pod, now time.Time) {
 // hasTimeLeft reports whether a shutdown is not cancelled and its drain would still wait for pods.
 func (n *Node) hasTimeLeft(s *Shutdown) bool { return !s.Cancelled && n.now.Before(s.WaitEnd()) }
 
-// withdrawCancelled withdraws from the shutdown of the log what Trigger or the host has cancelled before the log was read.
+// withdrawCancelled withdraws those announcements of the log's shutdown that Trigger or the host has cancelled before the log
+// was read.
 func (n *Node) withdrawCancelled(previous *Shutdown) {
 	for _, e := range n.earlyCancels {
 		previous.withdraw(e.withdraws)
@@ -142,8 +143,8 @@ func (n *Node) hostHasNonePending() bool {
 	}
 }
 
-// mergePrevious merges the shutdown of the log into the shutdown that this agent drains, because they are the same: the
-// announcements, deadlines and pods of both count.
+// mergePrevious merges the shutdown of the log into the shutdown that this agent drains, because they are the same: the start,
+// the announcements, the deadlines and the pods of the log's shutdown count too.
 func (n *Node) mergePrevious(previous *Shutdown, pods []*Pod) {
 	s := n.shutdown
 	s.Began, s.Wall, s.Held = previous.Began, previous.Wall, s.Held || previous.Held

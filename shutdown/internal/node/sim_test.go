@@ -35,7 +35,7 @@ func newSim(seed uint64) *world {
 	return w
 }
 
-// drawFaults draws the rates of faults.
+// drawFaults draws how long the host waits and how often it, the calls and the agent fail.
 func (w *world) drawFaults() {
 	w.limit = []time.Duration{0, 0, 500 * time.Millisecond, 5 * time.Second, 30 * time.Second, time.Minute}[w.draw(6)]
 	w.hostCanAnswer = w.draw(4) != 0

@@ -64,7 +64,7 @@ type world struct {
 	config node.Config
 	agent  *node.Node // nil: dead
 
-	generation         int            // counts agents, and their deaths
+	generation         int            // goes up with each agent that starts or dies
 	calls              map[int]func() // calls in flight by number; the function makes the call fail
 	hung               []func()       // makes the calls that hang return; quiesce calls it
 	terminateAllCalled bool
@@ -268,8 +268,8 @@ func (w *world) read() {
 	w.step(in, fmt.Sprintf("the log has %d entries, same boot %v", len(order), in.SameBoot))
 }
 
-// forgetKills records, for each pod that matches, that the agent cannot know of its kill by an earlier agent. The judge
-// then does not expect the agent to continue that kill.
+// forgetKills records, for each pod that matches, that the agent cannot know of a kill by an earlier agent, because the log has
+// lost it. The judge then does not expect the agent to continue that kill.
 func (w *world) forgetKills(matches func(*worldPod) bool) {
 	for _, p := range w.pods {
 		if p.killedInGeneration != w.generation && matches(p) {
@@ -307,7 +307,7 @@ func (w *world) step(in node.Input, what string) {
 	w.tickAt(w.agent.Wake())
 }
 
-// stepRecovering calls Step, and records the step or a panic. hasReturned is false after a panic.
+// stepRecovering calls Step, and records the step. If Step panics, it records the panic, and hasReturned is false.
 func (w *world) stepRecovering(in node.Input, what string) (effects []node.Effect, hasReturned bool) {
 	defer func() {
 		if !hasReturned {
