@@ -19,8 +19,8 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown/shutdowntest"
 )
 
-// A shutdown is cancelled after 3 s, while web is terminating. etcd, in the next bucket, is not killed. web ends after its 10
-// s, is in the report, and is refused until it has ended. All other pods are admitted at once, the node's state is reverted,
+// A shutdown is cancelled after 3 s, while web is terminating. etcd, in the next bucket, is not killed. web ends after its
+// 10 s, is in the report, and is refused until it has ended. All other pods are admitted at once, the node's state is reverted,
 // and a new lock replaces the old one.
 func TestACancellationTakesEffectDuringTheKills(t *testing.T) {
 	pods := []*v1.Pod{shutdowntest.Pod("web", regularPriority, 20), shutdowntest.Pod("etcd", criticalPriority, 5)}

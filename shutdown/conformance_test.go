@@ -131,7 +131,7 @@ func TestConformanceManager(t *testing.T) {
 	}
 }
 
-// Each hook takes no time, 300 ms, or an hour, so that it times out. That does not change the seconds of the kubelet's cases,
+// Each hook takes no time, 300 ms, or an hour, which times out. That does not change the seconds of the kubelet's cases,
 // whether the host grants the requested delay or only the kubelet's sum (Total, the seconds of both buckets).
 func TestConformanceManagerWithHooks(t *testing.T) {
 	vectors := loadManagerVectors(t)

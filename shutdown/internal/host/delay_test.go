@@ -111,8 +111,8 @@ func TestEachNewCapIsReported(t *testing.T) {
 	})
 }
 
-// Each change of the limit is logged once, with the limit before and after. Each limit lasts a minute. A change to less than 25
-// s costs pods time (see rig.options): it is not logged but reported to the listener, which logs it.
+// Each change of the limit is logged once, with the limit before and after. Each limit lasts a minute. A change to less than
+// 25 s costs pods time (see rig.options): it is not logged but reported to the listener, which logs it.
 func TestChangesOfTheLimitAreLogged(t *testing.T) {
 	inBubble(t, func(t *testing.T, r *rig) {
 		r.run()

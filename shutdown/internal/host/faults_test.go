@@ -89,8 +89,8 @@ func TestALastingFaultIsRecoveredWhenItEnds(t *testing.T) {
 }
 
 // Connect never returns. Each call is abandoned after 11 s. The pause before the next call is one second for each ten calls
-// that hang, but at least one second. So the first 20 calls are 12 s apart, the next ten 13 s, the next ten 14 s, and then 15
-// s: about 45 calls in the first ten minutes. In a day there are only 1200. Once the calls return, the pause is one second
+// that hang, but at least one second. So the first 20 calls are 12 s apart, the next ten 13 s, the next ten 14 s, and then
+// 15 s: about 45 calls in the first ten minutes. In a day there are only 1200. Once the calls return, the pause is one second
 // again.
 func TestHangingCallsSlowDownReconnects(t *testing.T) {
 	inBubble(t, func(t *testing.T, r *rig) {

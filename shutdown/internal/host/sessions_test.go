@@ -168,8 +168,8 @@ func TestEventsKeepTheirOrder(t *testing.T) {
 }
 
 // Pending fails, so the session has failed, and its Close takes 1 s. Until it is closed its events are dropped, so that a
-// sender of more events than the channel can hold does not block. The next session is connected at 2 s: 1 s for the Close and 1
-// s of pause.
+// sender of more events than the channel can hold does not block. The next session is connected at 2 s: 1 s for the Close and
+// 1 s of pause.
 func TestEventsOfAFailedSessionAreDropped(t *testing.T) {
 	inBubble(t, func(t *testing.T, r *rig) {
 		r.script.faults = func(method string, n int) fault {

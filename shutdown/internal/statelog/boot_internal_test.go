@@ -42,8 +42,8 @@ func TestClockSaturates(t *testing.T) {
 	require.True(t, c.TimeOf(time.Time{}).Before(c.readAt))
 }
 
-// The boot ID cannot be read, and the time since the boot is invalid (-1). Times then count from the start of the process, so 7
-// s after the start is 7 s.
+// The boot ID cannot be read, and the time since the boot is invalid (-1). Times then count from the start of the process, so
+// 7 s after the start is 7 s.
 func TestClockWithoutABootIDCountsFromTheStart(t *testing.T) {
 	c := newClock(func() (string, time.Duration, error) { return "", -1, errors.ErrUnsupported })
 	require.Equal(t, time.Unix(7, 0).UTC(), c.SinceBoot(c.readAt.Add(7*time.Second)))
