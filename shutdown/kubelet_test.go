@@ -156,17 +156,17 @@ func (c *drainComparison) String() string {
 		bytes.ReplaceAll(in, []byte(`{"Name"`), []byte("\n{\"Name\"")), err, c.classes, c.kubelet, c.adapted, c.ours)
 }
 
-// drainTimeline is what happens in a drain.
+// drainTimeline is what happens in a drain: the kills and ends of pods, and the release of the lock.
 type drainTimeline []drainLine
 
-// drainLine is one thing that happens.
+// drainLine is one line of a timeline.
 type drainLine struct {
 	at   time.Duration
 	pod  string // "": the node
 	text string
 }
 
-// add adds a line: at is the time since the announcement, and pod its pod, "" for the node.
+// add adds a line. at is the time since the announcement. pod is the name of the pod, or "" for the node.
 func (l *drainTimeline) add(at time.Duration, pod, format string, args ...any) {
 	*l = append(*l, drainLine{at: at, pod: pod, text: fmt.Sprintf(format, args...)})
 }

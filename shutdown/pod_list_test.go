@@ -147,7 +147,8 @@ func TestAnEarlierDeadlineAppliesToAPodThatIsListedLast(t *testing.T) {
 	})
 }
 
-// Options.Plan.PriorityOf says that the class gold is critical: vault is killed with the second bucket, after web.
+// Options.Plan.PriorityOf says that the class gold is critical. vault is killed with the second bucket, after the 5 s that web
+// takes.
 func TestPriorityOfDecidesTheBucket(t *testing.T) {
 	vault := shutdowntest.Pod("vault", regularPriority, 60)
 	vault.Spec.Priority, vault.Spec.PriorityClassName = nil, "gold"

@@ -182,7 +182,7 @@ func TestAFlushedPodIsACopy(t *testing.T) {
 	})
 }
 
-// With PolicyLeaveAsIs only pods with a deletion timestamp get a final status.
+// With PolicyLeaveAsIs only pods with a deletion timestamp get a final status: gone becomes Failed, and web keeps its status.
 func TestPolicyLeaveAsIsFlushesOnlyDeletedPods(t *testing.T) {
 	final, report := flushedUnder(t, shutdown.PolicyLeaveAsIs, nil, shutdowntest.Pod("web", regularPriority, 5), deletedPod("gone"))
 	require.Len(t, final, 1)

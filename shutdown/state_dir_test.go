@@ -288,8 +288,8 @@ func TestTheFirstSyncRunsBesideTheKills(t *testing.T) {
 	}
 }
 
-// An agent needs 6 s to read the log, but waits only 5 s for it. It then admits pods, drains without the log, and does not
-// change it. With RequireStateDir, Run returns an error instead.
+// A log has pending statuses. The next agent needs 6 s to read it, but waits only 5 s. It then admits pods, drains without the
+// log, and does not change it. With RequireStateDir, Run returns an error instead.
 func TestALogThatCannotBeReadIsKept(t *testing.T) {
 	inBubbleWithState(t, twoPods(), func(t *testing.T, n *node, one *boot) {
 		n.opts.Reporter = &cluster{unreachable: true}

@@ -109,8 +109,9 @@ func TestHangingCallsSlowDownReconnects(t *testing.T) {
 	})
 }
 
-// A call hangs, and so does the Close of its session. The session is abandoned, and another one takes the lock. When the
-// call returns at last, the lock or session that it returns is closed. Events of the abandoned session are dropped.
+// The first call of a method hangs, and so does the first Close of a session. The call is abandoned after at most 11 s, the
+// Close 2 s later, and after another second a new session takes the lock. When the calls return at last, the lock or session
+// that the first one returns is closed. Events of the abandoned session are dropped.
 func TestLateResultsOfAnAbandonedSessionAreClosed(t *testing.T) {
 	for _, method := range []string{"connect", "events", "pending", "delay", "inhibit"} {
 		t.Run(method, func(t *testing.T) {

@@ -36,8 +36,8 @@ func TestEndReplacesTheLockWithoutAGap(t *testing.T) {
 	})
 }
 
-// The previous agent's lock is adopted before the first call to the host, so that the lock is kept even if every
-// call fails. If no shutdown is pending, a lock of this agent replaces it.
+// The previous agent's lock is adopted before the first call to the host, so that the lock is kept even if every call fails. If
+// no shutdown is pending, a lock of this agent replaces it at once. In all other cases the adopted lock stays.
 func TestTheLockIsAdoptedFirst(t *testing.T) {
 	for name, test := range map[string]struct {
 		change func(*script)

@@ -321,7 +321,7 @@ type limit struct {
 // delay is the state of the requested delay. Only the goroutine of Run uses it, except for limit.
 type delay struct {
 	limit       atomic.Pointer[limit] // the newest answer; nil: none yet
-	tooShortErr error                 // pods get less time with the newest answer; wraps a *source.DelayCappedError; nil: they do not
+	tooShortErr error                 // why pods get less time, by the newest answer; a *source.DelayCappedError, or nil
 	lastPause   time.Duration         // the last pause while tooShortErr is set
 }
 

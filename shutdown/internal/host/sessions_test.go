@@ -219,7 +219,7 @@ func TestAnUnresponsiveHostDoesNotDelayTheStart(t *testing.T) {
 	}
 }
 
-// HostUnreached is called once, after 5 s in which no session has answered Pending or sent an event.
+// HostUnreached is called once, 5 s after the start of Run, if until then no session has answered Pending or sent an event.
 func TestAnUnreachableHostIsReportedOnce(t *testing.T) {
 	for name, test := range map[string]struct {
 		fault     func(*script)

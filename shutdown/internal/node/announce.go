@@ -399,8 +399,8 @@ func (RunEnds) apply(n *Node) {
 // tableRequest returns what a timetable is made from. received is when the event that begins the drain was received,
 // and hostEnd is when the host shuts down (zero: not known).
 //
-// A host that waits 30 s leaves slightly less than 30 s when its event is received. If up to 100 ms are missing to a
-// whole second, they are added, so that no grace period loses a second. A host or a limit that leaves less than
+// A host that waits 30 s leaves slightly less than 30 s when its event is received. If up to 100 ms are missing to a whole
+// second, received moves back by them, so that no grace period loses a second. A host or a limit that leaves less than
 // minDrainTime counts as if it left minDrainTime.
 func (n *Node) tableRequest(s *Shutdown, received, hostEnd time.Time) timetable.Request {
 	if !hostEnd.IsZero() {

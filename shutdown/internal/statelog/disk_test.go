@@ -283,8 +283,9 @@ func TestADiskThatHangsInLockBlocksNoCaller(t *testing.T) {
 	})
 }
 
-// One operation of the disk hangs. All calls of the log return: Close at the given time, with an error that names what
-// hangs. The writes that wait for the operation are dropped. The folder stays locked until the operation returns.
+// One operation of the disk hangs. All calls of the log return: Read when its context ends, writes at once, and Close at the
+// given time, 10 s later, with an error that names what hangs. The writes that wait for the operation are dropped. The folder
+// stays locked until the operation returns.
 func TestAHangingDiskBlocksNoCaller(t *testing.T) {
 	for hanging, named := range map[string][]string{
 		"read":   {"the unlocking of DIR", "the writing of DIR/" + logFile},

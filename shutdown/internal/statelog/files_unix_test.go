@@ -189,7 +189,8 @@ func TestAWorldWritableFolderIsAWarning(t *testing.T) {
 	}
 }
 
-// The lock file may have been planted by another user. It is not opened, Lock fails, and nothing is stored.
+// The lock file may have been planted by another user: a symbolic link, a pipe, a directory, or a file of that user. Lock
+// fails, and nothing is stored. The target of the link is not created.
 func TestAForeignLockFileIsRefused(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, ".graceful_node_shutdown_lock")

@@ -125,6 +125,7 @@ func (l *Log) Begin(entries node.Entries) *call.Future[struct{}] {
 }
 
 // addBatch queues the write of a batch. It returns the batch's future (written), which completes with the error of the write.
+// The first batch of this agent, and each batch of Begin, makes the log stale: write then writes a whole new log.
 func (l *Log) addBatch(added *batch) *call.Future[struct{}] {
 	future, complete := newFuture()
 	added.written = future

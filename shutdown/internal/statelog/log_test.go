@@ -137,7 +137,8 @@ func TestBeginReplacesTheLogOfAnotherBoot(t *testing.T) {
 	require.Equal(t, statelog.Contents{Entries: entriesOfPods(over)}, read(t, dir))
 }
 
-// The boot ID cannot be read. Only the kubelet's file is written and read; the log stays as it was.
+// An earlier agent has stored a shutdown. The next one cannot read the boot ID: it writes and reads only the kubelet's file,
+// and the log stays as it was.
 func TestNothingIsStoredWithoutABootID(t *testing.T) {
 	dir := t.TempDir()
 	l := newLocked(t, options(dir))
@@ -158,8 +159,8 @@ func TestNothingIsStoredWithoutABootID(t *testing.T) {
 	require.Equal(t, statelog.Contents{Times: times}, contents(t, statelog.New(o)))
 }
 
-// Without a folder no file is read or written, and every call succeeds, even after Close. Times are still converted to
-// times since the boot, which was an hour ago (boot).
+// Without a folder no file is read or written, and every call succeeds, even after Close. Times are still converted to times
+// since the boot, which was an hour ago by Options.Boot.
 func TestNothingIsStoredWithoutAFolder(t *testing.T) {
 	o := options("")
 	o.Before = func(step, path string) error { t.Errorf("%s of %s", step, path); return nil } // called before each disk operation
