@@ -24,7 +24,7 @@ var ErrNodeShuttingDown = errors.New("node is shutting down")
 // lifecycle.PodAdmitResult, so that the types convert to each other.
 type Admission struct {
 	Admit           bool   // the pod may start
-	Reason, Message string // why it may not start; empty if it may
+	Reason, Message string // why it may not start; both are empty if it may
 }
 
 // admissionSnapshot says which pods are refused. Admit and ShutdownStatus read it without a mutex, so that they never
@@ -53,8 +53,8 @@ func refusedPods(n *node.Node) (isStatic map[types.UID]bool) {
 
 // updateAdmission updates the snapshot that Admit reads:
 //
-//   - If the core refuses every pod, the snapshot does too. It is replaced only if it said something else, because a
-//     drain has many steps.
+//   - If the core (package node) refuses every pod, so does the snapshot. A snapshot that says so already is kept, because
+//     a drain has many steps.
 //   - While the log is being read, the snapshot stays: only the log says which pods to refuse.
 //   - Otherwise it refuses the pods that the core refuses. While a write to the log is under way, it also refuses static
 //     pods whose final status was accepted: if the agent died before that was in the log, the next agent would send the

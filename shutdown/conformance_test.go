@@ -151,8 +151,8 @@ func TestConformanceManagerWithHooks(t *testing.T) {
 	}
 }
 
-// setSlowHooks sets all hooks, each of which takes the given time. It omits Prepare, which would take time from
-// the pods if the host grants only the kubelet's sum.
+// setSlowHooks sets all hooks but Prepare, each of which takes the given time. Prepare would take time from the pods if the
+// host grants only the kubelet's sum.
 func setSlowHooks(n *node, takes time.Duration) {
 	n.opts.Hold = func(ctx context.Context) error { return waitOrCancelled(ctx, takes) }
 	n.opts.Reporter = &shutdowntest.Reporter{PublishTakes: takes, MarkTakes: takes, FlushTakes: takes}

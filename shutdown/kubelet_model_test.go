@@ -19,7 +19,7 @@ type kubeletDrain struct {
 	schedule []drainBucket
 	table    drainTable
 	pods     []*modelPod
-	listedAt time.Duration // the newest list of pods
+	listedAt time.Duration // when the pods were last listed
 }
 
 // run returns the timeline of the drain; nil if the kubelet takes no lock.
@@ -146,7 +146,7 @@ func (k *kubeletDrain) override(p *modelPod, now, graceEnd, own time.Duration) i
 	return seconds
 }
 
-// kill kills a pod. After a failed call the kubelet only logs it; kubegrace calls again a second later.
+// kill kills a pod. If a call fails, the kubelet only logs the failure, and kubegrace calls again a second later.
 func (k *kubeletDrain) kill(p *modelPod, at time.Duration, grace int64) {
 	for deadline := at + inSeconds(grace); ; grace = wholeSeconds(deadline - at) {
 		returned, isKilled := k.killPodNow(p, at, grace)

@@ -33,8 +33,8 @@ func newLogLines() logLines {
 	return logLines{ktesting.NewLogger(ktesting.NopTL{}, ktesting.NewConfig(ktesting.Verbosity(0), ktesting.BufferLogs(true)))}
 }
 
-// all returns the lines that match; nil matches all. The manager writes lines in a goroutine of its own: all waits until
-// the bubble is idle.
+// all returns the lines that match; with a nil match, all lines. The manager writes lines in a goroutine of its own, so all
+// first waits until the bubble is idle.
 func (l logLines) all(match func(ktesting.LogEntry) bool) (found []ktesting.LogEntry) {
 	synctest.Wait()
 	for _, line := range l.GetSink().(ktesting.Underlier).GetBuffer().Data() {

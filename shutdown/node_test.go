@@ -264,7 +264,7 @@ func (r *recorder) all() []string {
 	return slices.Clone(r.events)
 }
 
-// announcements returns the published node states without the first one, which must be zero: it reverts the
+// announcements returns the node states that were published after the first one. The first one must be zero: it reverts the
 // state that a previous agent may have published.
 func announcements(t *testing.T, reporter *shutdowntest.Reporter) []shutdown.NodeState {
 	t.Helper()

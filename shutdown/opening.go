@@ -43,8 +43,8 @@ func (s *shell) endOpening() {
 	close(s.openingOver)
 }
 
-// endSlowOpening ends the opening if reading the log takes longer than openTime: announcements no longer wait for the log.
-// All pods are refused from now on until the log has been read, because it may have an unfinished shutdown.
+// endSlowOpening is called openTime after the start of Run, and ends the opening: announcements no longer wait for the log. If
+// the log is still being read, all pods are refused until it has been read, because it may have an unfinished shutdown.
 func (s *shell) endSlowOpening() {
 	defer s.endOpening()
 	s.mu.Lock()

@@ -84,8 +84,8 @@ func withFinalStatus(p *node.Pod, ended time.Time) *v1.Pod {
 	return &pod
 }
 
-// askPolicies calls Options.Policy for all kinds of shutdown in advance, so that no drain waits for it. If
-// that does not return in time, PolicySetTerminal is used for all.
+// askPolicies calls Options.Policy for all kinds of shutdown in advance, so that no drain waits for it. If the calls do not
+// return within answerTime, PolicySetTerminal is used for all kinds.
 func (s *shell) askPolicies(ctx context.Context) {
 	kinds := append(source.Kinds(), source.KindUnknown)
 	asked := call.Start(ctx, s.calls, "Options.Policy", func(context.Context) (node.Policies, error) {

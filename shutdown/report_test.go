@@ -21,7 +21,7 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown/source"
 )
 
-// reportOfNextBoot ends the agent and returns the report that the agent of the next boot reads.
+// reportOfNextBoot ends the agent, starts one on the next boot, and returns the report that this one has read.
 func (n *node) reportOfNextBoot() shutdown.Report {
 	n.t.Helper()
 	n.end()

@@ -80,7 +80,7 @@ func waitOrCancelled(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// flusher is a reporter without readiness marks.
+// flusher passes calls on to r. It is no ReadinessMarker, so pods are killed without being marked.
 type flusher struct{ r *shutdowntest.Reporter }
 
 // PublishNode passes the node state on.

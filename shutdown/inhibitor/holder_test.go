@@ -113,8 +113,7 @@ func (p *program) logLines() (lines []string) {
 	return lines
 }
 
-// requireReleased checks that no lock is held, and that the last one was released at this time after the
-// start of the test.
+// requireReleased requires that no lock is held, and that the last one was released when the test had run for the time in at.
 func (p *program) requireReleased(at time.Duration) {
 	p.Helper()
 	released, isReleased := p.host.Released()

@@ -131,7 +131,7 @@ func (m *failingPod) drain(begin func(*failingPod), ends bool) {
 	require.NoError(m, terminator.Close(m.ctx))
 }
 
-// requireExitBy requires that the container had exited by the time at which the pod was reported as ended.
+// requireExitBy requires that the container had exited when the pod was reported as ended.
 func (m *failingPod) requireExitBy(reported time.Time) {
 	m.Helper()
 	exits := m.rt.Exits()

@@ -48,8 +48,8 @@ func inBubble(t *testing.T, script lifecycletest.Script, test func(*podOnRuntime
 	})
 }
 
-// status is an Options.Status that reads the exit code of the container. It fails the test if the
-// container has not ended.
+// status is an Options.Status that reads the exit code of the container. It is an error of the killer to call it before the
+// container has ended.
 func (s *podOnRuntime) status(context.Context, *v1.Pod) *v1.PodStatus {
 	code, exited := s.rt.ExitCode("id")
 	require.True(s, exited, "called after the container has ended")

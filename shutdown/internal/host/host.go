@@ -47,7 +47,7 @@ type Metrics interface {
 	Delay(requested, granted time.Duration)
 }
 
-// noMetrics are the metrics of a Host without metrics.
+// noMetrics are the metrics of a Host without Options.Metrics: they drop everything.
 type noMetrics struct{}
 
 func (noMetrics) Inhibitor(bool)                     {}

@@ -23,7 +23,7 @@ const (
 	phaseClosed                 // Run is over, and none may be held any more
 )
 
-// task is what a session has to do next about the lock.
+// task is what a session has to do next about the lock, as nextTask returns it.
 type task int
 
 const (

@@ -259,7 +259,7 @@ func (s *session) reportGrant(ctx context.Context, newest limit, previous *limit
 	}
 }
 
-// setBy names the setting that caps the delay, and the file that sets it, as far as they are known.
+// setBy names the setting that caps the delay, and the file that sets it, as far as they are known; "": neither is.
 func setBy(capped *source.DelayCappedError) string {
 	switch {
 	case capped.Setting != "" && capped.SetBy != "":

@@ -29,7 +29,7 @@ type Pod struct {
 	KillPlanned bool      `json:"meant,omitempty"`    // a drain plans to kill it: the next agent knows this before its first list
 	Shutdown    int       `json:"shutdown,omitempty"` // the number of the shutdown that signalled it; 0: none
 	Joined      []int     `json:"joined,omitempty"`   // the numbers of later shutdowns during which it was still running
-	Policy      Policy    `json:"policy,omitempty"`   // for the kind that the shutdown had when it signalled the pod
+	Policy      Policy    `json:"policy,omitempty"`   // by the kind of the shutdown when it signalled the pod
 	Bucket      int32     `json:"bucket"`             // the priority of its bucket
 	Granted     int64     `json:"grantedSeconds"`     // the grace period of the first kill
 	Signalled   time.Time `json:"signalled,omitzero"` // zero: not signalled
@@ -37,7 +37,7 @@ type Pod struct {
 	Ended       time.Time `json:"ended,omitzero"`     // zero: not known to have ended
 	Outcome     string    `json:"outcome,omitempty"`  // of the newest kill, in the killer's terms
 	Error       string    `json:"error,omitempty"`    // of the newest kill
-	// Status is the status after the pod ended, from the killer; nil: that of Object.
+	// Status is the pod's status after its end, as the killer returned it; nil: the status of Object counts.
 	Status         *v1.PodStatus `json:"status,omitempty"`
 	StatusAccepted bool          `json:"told,omitempty"` // the API server accepted the final status
 	// MaybeNotReady says that the API server may show the pod as NotReady, because an agent has sent that.

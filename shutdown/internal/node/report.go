@@ -45,7 +45,7 @@ func (n *Node) reportNow(s *Shutdown) {
 	n.emit(Effect{Do: Report, Shutdown: s, Pods: n.PodsOf(s)})
 }
 
-// isInQueuedReport reports whether a queued report includes p.
+// isInQueuedReport reports whether a report that is still to be made includes p.
 func (n *Node) isInQueuedReport(p *Pod) bool { return slices.ContainsFunc(n.reports, p.belongsTo) }
 
 // PodsOf returns the pods that are in the report of a shutdown, in the order of the kills.

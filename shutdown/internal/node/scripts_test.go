@@ -14,7 +14,7 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown/source"
 )
 
-// script is a scenario of testdata.
+// script runs a scenario of testdata.
 type script struct {
 	*world
 	printed int    // how many facts were printed

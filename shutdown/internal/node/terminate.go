@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// settleTimeout bounds how long TerminateAll waits until the log is read and the host has said whether the shutdown of
-// the log is still pending.
+// settleTimeout is how long TerminateAll waits at most until the log is read and the host has said whether the log's shutdown
+// is still pending.
 const settleTimeout = 5 * time.Second
 
 // terminateAllState is the state of TerminateAll, which runs once.

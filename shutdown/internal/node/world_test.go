@@ -59,7 +59,7 @@ type world struct {
 	log     []logEntry
 	durable []logEntry // the part of log that survives a power cut
 	logBoot int        // the boot in which the log was begun
-	isLossy bool       // stored entries may be lost
+	isLossy bool       // the log may lack entries that an agent has stored
 
 	config node.Config
 	agent  *node.Node // nil: dead

@@ -38,7 +38,7 @@ type line struct {
 // from it, and a log that is read is collected in it.
 type newestEntries struct {
 	node.Entries
-	indexOf map[node.Key]int // in Pods
+	indexOf map[node.Key]int // the index of a pod in Pods, by key
 }
 
 // pod returns the newest entry of a pod; nil: there is none.

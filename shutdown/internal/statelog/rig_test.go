@@ -33,7 +33,7 @@ func boot() (id string, since time.Duration, err error) { return "one", time.Hou
 // nextBoot is an Options.Boot: the boot has the ID "two", and was a minute ago.
 func nextBoot() (id string, since time.Duration, err error) { return "two", time.Minute, nil }
 
-// options returns the options of an agent of the boot "one", which also has the kubelet's file.
+// options returns the options of an agent of the boot "one", which also reads and writes the kubelet's file.
 func options(dir string) statelog.Options {
 	return statelog.Options{Dir: dir, Times: true, Boot: boot}
 }
@@ -69,7 +69,7 @@ func contents(t testing.TB, l *statelog.Log) statelog.Contents {
 	return c
 }
 
-// read returns what the next agent of this boot reads.
+// read returns what the next agent of this boot reads in a folder.
 func read(t testing.TB, dir string) statelog.Contents {
 	t.Helper()
 	return contents(t, statelog.New(options(dir)))
