@@ -24,7 +24,8 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown/source"
 )
 
-// Admit refuses a pod. The pod fails with the kubelet's status and event, and none of its containers starts.
+// Options.Admit refuses a pod. The pod fails with the kubelet's status and event, and none of its containers starts. A shutdown
+// does not list the pod. DeletePod makes the provider forget it, so that a second DeletePod fails.
 func TestARefusedPodFailsAndStartsNothing(t *testing.T) {
 	inBubble(t, func(b *testbed) {
 		startedNames := b.rt.recordStarts(0 * second)
@@ -48,7 +49,7 @@ func TestARefusedPodFailsAndStartsNothing(t *testing.T) {
 	})
 }
 
-// runtimeKinds returns the options for each kind of runtime.
+// runtimeKinds returns the options for each kind of runtime: one that runs single containers, and one that runs whole pods.
 func runtimeKinds() map[string]func(*virtualkubelet.Options) {
 	return map[string]func(*virtualkubelet.Options){
 		"containers": func(*virtualkubelet.Options) {},
@@ -56,9 +57,9 @@ func runtimeKinds() map[string]func(*virtualkubelet.Options) {
 	}
 }
 
-// 500 pods, each with a start of 2 min, are created while a shutdown begins. A shutdown.Manager drains the pods, and Admit
-// asks the same manager. Each pod is either refused (reason NodeShutdown) or killed by the drain (reason Terminated): none
-// keeps running.
+// 500 pods are created, each with a start of 2 min, and after half of them a shutdown begins. A shutdown.Manager drains the
+// pods with 20 s, and Admit asks the same manager. Each pod is either refused (reason NodeShutdown) or killed by the drain
+// (reason Terminated): none keeps running.
 func TestEachPodIsEitherRefusedOrDrained(t *testing.T) {
 	const pods = 500
 	for kind, options := range runtimeKinds() {

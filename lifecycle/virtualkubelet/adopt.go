@@ -20,9 +20,9 @@ type Adopted struct {
 	// status says or with an unknown exit code; unless the pod is deleted, the restart policy applies.
 	Pod *v1.Pod
 	// Alive is true if this process has read the pod from the API server and it was not deleted. A
-	// later deletion then has its full grace period. If it is false, a deletion may predate this
-	// process and has only the time until its deletionTimestamp, until CreatePod or UpdatePod is called
-	// for the pod.
+	// later deletion then has its full grace period. If Alive is false, the pod may have been deleted
+	// before this process began, so it gets only the time until its deletionTimestamp. A call of
+	// CreatePod or UpdatePod for the pod has the same effect as Alive.
 	Alive bool
 }
 
@@ -83,7 +83,7 @@ func (p *Provider) Adopt(ctx context.Context, adopted Adopted) error {
 		added.cancel()
 		return nil
 	}
-	// The pod continues where the previous agent left it.
+	// The pod continues where the previous agent left it: run sends its status, and resume handles each container.
 	added.run()
 	for _, c := range added.all[:startedCount] {
 		added.resume(c)

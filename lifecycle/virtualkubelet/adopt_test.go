@@ -16,7 +16,7 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown"
 )
 
-// restart replaces the provider with one that adopts a pod.
+// restart closes the provider, and makes another one that adopts the pod.
 func (b *testbed) restart(adopted virtualkubelet.Adopted) {
 	require.NoError(b, b.Close(b.Context()))
 	b.Provider = b.provider()
@@ -31,9 +31,9 @@ func (b *testbed) currentPod() *v1.Pod {
 	return pod
 }
 
-// A pod with a sleep hook of 20 s is deleted with a grace period of 30 s, and the agent restarts at 17 s. The new agent
-// runs the hook again, but does not start the grace period again: the hook has 30 s - 17 s = 13 s and is cut at 30 s, and
-// the container is killed after the minimum of 2 s.
+// A pod with a sleep hook of 20 s is deleted with a grace period of 30 s, and the agent restarts at 17 s. The new agent runs
+// the hook again, but does not start the grace period again, however often DeletePod is called: the hook is cut at 30 s, and
+// the container, which ignores its stop signal, is killed after the minimum of 2 s, at 32 s.
 func TestAnAdoptedDeletionHasTheRemainingTime(t *testing.T) {
 	inBubble(t, func(b *testbed) {
 		b.rt.scripts["app"] = lifecycletest.Script{IgnoreTerm: true}
@@ -57,8 +57,9 @@ func TestAnAdoptedDeletionHasTheRemainingTime(t *testing.T) {
 	})
 }
 
-// A pod is deleted with a grace period of 30 s, and the agent restarts at 10 s. The runtime says that the hook has run for
-// the previous agent. So the new agent only stops the container, with the remaining 20 s.
+// A pod is deleted with a grace period of 30 s. Its exec hook ends at once, so the container is stopped with 30 s, but ignores
+// the stop signal. The agent restarts at 10 s. The runtime's list says that the hook has run (hooksDone), so the new
+// agent runs no hook, and stops the container with the remaining 20 s.
 func TestAnAdoptedPodDoesNotRepeatItsHook(t *testing.T) {
 	inBubble(t, func(b *testbed) {
 		b.rt.scripts["app"] = lifecycletest.Script{IgnoreTerm: true}
@@ -113,9 +114,10 @@ func TestAliveOrALaterCallMakesADeletionNew(t *testing.T) {
 	}
 }
 
-// A pod has two containers. One has ended with exit code 0; the other vanishes from the runtime while the agent is down. Adopt
-// takes the end of the first from the pod's status, and reports the second with an unknown exit code, so that the pod has
-// failed. A second Adopt of the pod changes nothing.
+// A pod has two containers. One has ended with exit code 0. The other vanishes from the runtime while no agent runs. Adopt
+// takes
+// the end of the first from the pod's status. It reports the other with an unknown exit code, so that the pod has failed. A
+// second Adopt of the pod changes nothing.
 func TestAdoptOfAPodThatHasEnded(t *testing.T) {
 	inBubble(t, func(b *testbed) {
 		b.rt.scripts["one"] = lifecycletest.Script{ExitAfter: second}

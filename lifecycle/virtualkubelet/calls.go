@@ -29,8 +29,8 @@ type failure struct {
 	count int
 }
 
-// watchCall makes a hanging call visible: 5 s after the limit the call is logged, and the error of Close names it. The
-// user of caller must call returned when the call has returned.
+// watchCall makes a hanging call visible: it is logged 5 s after the limit, and the error of Close names it for as long as it
+// hangs. The caller must call the result, returned, when the call has returned.
 func (c *caller) watchCall(ctx context.Context, what string, limit time.Duration) (returned func()) {
 	leave := c.calls.Enter(func() string {
 		if c.name.Name == "" {
@@ -45,8 +45,8 @@ func (c *caller) watchCall(ctx context.Context, what string, limit time.Duration
 	}
 }
 
-// callGuarded calls f, watches the call with watchCall, and logs its result. A panic becomes the error, so that it does
-// not end the process.
+// callGuarded calls f and logs its result (logResult). A panic becomes the error, so that it does not end the process. A call
+// that has not returned 5 s after the limit is logged too, but not ended (watchCall).
 func (c *caller) callGuarded(ctx context.Context, what string, limit time.Duration, f func() error) (err error) {
 	returned := c.watchCall(ctx, what, limit)
 	defer returned()
@@ -72,7 +72,7 @@ func (c *caller) callWithin(ctx context.Context, what string, limit time.Duratio
 	})
 }
 
-// callSafely calls f, which returns no error and must not block. The result is an error if f panics.
+// callSafely calls f, which returns no error and must not block: it is logged after 5 s. The result is an error if f panics.
 func (c *caller) callSafely(ctx context.Context, what string, f func()) error {
 	return c.callGuarded(ctx, what, 0, func() error {
 		f()

@@ -20,13 +20,13 @@ import (
 
 // endRecorder records the calls of Options.ContainerEnded.
 type endRecorder struct {
-	failures int // how many calls fail, the first ones
+	failures int // the first calls that fail
 
 	mu   sync.Mutex
-	ends []string // "TIME CONTAINER ID"; TIME counts from the making of the provider
+	ends []string // "TIME CONTAINER ID"; TIME is the time since set
 }
 
-// set sets Options.ContainerEnded.
+// set makes Options.ContainerEnded record its calls. It is an option for inBubble and testbed.provider.
 func (r *endRecorder) set(o *virtualkubelet.Options) {
 	began := time.Now()
 	o.ContainerEnded = func(_ context.Context, _ *v1.Pod, c *v1.Container, id string) error {
@@ -47,8 +47,8 @@ func (r *endRecorder) recorded() []string {
 	return slices.Clone(r.ends)
 }
 
-// The container exits at 1 s, and ContainerEnded fails twice. It is called again after 10 s, at 11 s, and after
-// 20 s, at 31 s. Only then has the pod ended.
+// The container exits at 1 s. ContainerEnded fails twice: it is called at 1 s, after a pause of 10 s at 11 s, and after a pause
+// of 20 s at 31 s. Only then has the pod ended.
 func TestContainerEndedIsRepeatedUntilItSucceeds(t *testing.T) {
 	ends := &endRecorder{failures: 2}
 	inBubble(t, func(b *testbed) {
@@ -63,9 +63,10 @@ func TestContainerEndedIsRepeatedUntilItSucceeds(t *testing.T) {
 	}, ends.set)
 }
 
-// A container exits at 1 and 2 s. The second restart is due at 12 s, after a back-off of 10 s. The pod is deleted
-// during this back-off, or while the start of 12 s hangs. ContainerEnded has then been called once for each run, and
-// the pod ends.
+// A container exits 1 s after each start. Its runs begin at 0 s and, without a back-off, at 1 s; the third start is due at 12
+// s,
+// after a back-off of 10 s. The pod is deleted at 3 s, during this back-off, or at 23 s, while the third start hangs.
+// ContainerEnded has then been called once for each run, and the pod ends.
 func TestContainerEndedIsCalledOnceForEachRun(t *testing.T) {
 	for name, isStarting := range map[string]bool{"deleted during the back-off": false, "deleted during a start that hangs": true} {
 		t.Run(name, func(t *testing.T) {
@@ -83,7 +84,7 @@ func TestContainerEndedIsCalledOnceForEachRun(t *testing.T) {
 				b.create(pod)
 				wait(3 * second) // the container has run twice
 				if isStarting {
-					wait(20 * second) // until 23 s: the start of 12 s hangs
+					wait(20 * second) // until 23 s: the third start, at 12 s, hangs
 				}
 				b.deletePod(pod, 30)
 				wait(second)
@@ -94,9 +95,9 @@ func TestContainerEndedIsCalledOnceForEachRun(t *testing.T) {
 	}
 }
 
-// The provider is closed, container one ends, and a new provider adopts the pod, with one as Terminated. ContainerEnded is
-// called for one at 0 s, although it had ended before, and for two at 5 s. The first call fails and is repeated after 10 s;
-// until then the pod has not ended.
+// The provider is closed, and container one ends while no provider runs. A new provider adopts the pod with a status that has
+// one as Terminated. ContainerEnded is called for one at 0 s, and for two, which exits then, at 5 s. The first call
+// fails and is repeated after 10 s. Only then has the pod ended.
 func TestContainerEndedForAContainerAdoptedAfterItsEnd(t *testing.T) {
 	ends := &endRecorder{failures: 1}
 	inBubble(t, func(b *testbed) {

@@ -33,7 +33,7 @@ const (
 )
 
 // quickRuntime is a runtime for tests in real time: a container exits at once if it is stopped with a timeout of
-// exitAtMost seconds or less. So a test can observe a stop with a long timeout, and then end it with a short one.
+// exitAtMost seconds or less. A test can therefore observe a stop with a long timeout, and then end it with a short one.
 type quickRuntime struct {
 	*scriptedRuntime
 

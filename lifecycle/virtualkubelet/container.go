@@ -43,8 +43,8 @@ func (c *container) markRunning(id string, startedAt metav1.Time) {
 	c.state = v1.ContainerState{Running: &v1.ContainerStateRunning{StartedAt: startedAt}}
 }
 
-// markTerminated records the final end of a container, which may never have started. The first recorded end
-// stays; later calls have no effect.
+// markTerminated records the final end of a container, even of one that was never started. The first end that is recorded
+// stays: later calls have no effect.
 func (c *container) markTerminated(end v1.ContainerStateTerminated) {
 	if c.state.Terminated != nil {
 		return
@@ -81,9 +81,10 @@ func (c *container) adoptStatus(status *v1.ContainerStatus) (lastState v1.Contai
 	return status.State
 }
 
-// adopt sets the state of a container that a previous agent has started. runningID is nil if the container is not
-// running. It then restarts if mayRestart is set and the restart policy agrees. lastState is the state of its last run
-// in the old status; if that has no end, the exit code is unknown.
+// adopt sets the state of a container that a previous agent has started. runningID is its ID if the runtime lists it, else nil.
+// A container that is not listed restarts if mayRestart is true and its restart policy says so; otherwise it has ended for
+// good.
+// lastState is the state of its last run in the pod's status. If that says no end, the exit code is unknown.
 func (c *container) adopt(runningID *string, mayRestart bool, pod *v1.Pod, lastState v1.ContainerState) {
 	end := unknownEnd()
 	if lastState.Terminated != nil {
@@ -106,7 +107,7 @@ func (c *container) adopt(runningID *string, mayRestart bool, pod *v1.Pod, lastS
 // deleted while its init containers run would vanish from the API server without a call of DeletePod.
 func (c *container) status() v1.ContainerStatus {
 	running := c.isRunning()
-	if c.reported != nil { // of a PodRuntime; only state may be newer
+	if c.reported != nil { // a PodRuntime has listed this status; only its state may be out of date
 		status := *c.reported.DeepCopy()
 		status.State = *c.state.DeepCopy()
 		status.Ready = status.Ready && (running || c.isInit)

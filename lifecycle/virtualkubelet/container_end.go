@@ -19,7 +19,7 @@ func (p *containerPod) runEnded(ended run, end v1.ContainerStateTerminated) {
 }
 
 // reportEnd calls [Options.ContainerEnded] until it succeeds, with increasing pauses. It returns false if the provider
-// is closed before that; the end then must not become visible, so that the next agent reports it.
+// is closed before that. No status may then show the end: the next agent calls ContainerEnded again.
 func (p *containerPod) reportEnd(c *container, id string) (reported bool) {
 	ended := p.provider.opts.ContainerEnded
 	if ended == nil || id == "" {
@@ -46,7 +46,7 @@ func (p *containerPod) markEnded(c *container, end v1.ContainerStateTerminated) 
 	mustRestart = !p.ending.terminating && c.restartsAfter(p.desired.pod, end)
 	switch {
 	case p.ending.terminating && c.restarting:
-		// A restart has failed, which is not the end of a run: keepLastEnd makes the end of the last run final.
+		// The start of another run has failed. That is not the end of a run: keepLastEnd makes the end of the last run final.
 	case mustRestart:
 		c.markRestarting(p.desired.pod, end)
 	default:

@@ -116,7 +116,7 @@ func (p *containerPod) watchContainers() {
 	}
 }
 
-// list calls Running through containerRuntime, so that the pod learns what has ended.
+// list calls the runtime's Running through containerRuntime, which records the ends that the list shows.
 func (p *containerPod) list() (listed []lifecycle.Container, err error) {
 	pod := p.podWithStatus()
 	err = p.callWithin(p.ctx, "Running", callTimeout, func(ctx context.Context) (err error) {

@@ -40,7 +40,7 @@ func (r containerRuntime) Running(ctx context.Context, pod *v1.Pod) ([]lifecycle
 	previousRuns := p.currentRuns()
 	listed, err := r.opts.Runtime.Running(ctx, pod)
 	p.logResult(p.ctx, "the search for runs of a previous agent", twoRuns(listed)) // if it finds some, this is logged once
-	const isSecond = true                                                          // list
+	const isSecond = true                                                          // an argument of endMissing
 	if isCertain := err == nil && p.endMissing(previousRuns, listed, !isSecond); err != nil || isCertain {
 		return listed, err
 	}
@@ -56,7 +56,7 @@ func (r containerRuntime) Running(ctx context.Context, pod *v1.Pod) ([]lifecycle
 }
 
 // twoRuns returns an error if the list has two runs of a container. The provider starts a container only when it knows of no
-// other run: the other one is a previous agent's.
+// other run, so a previous agent has left one of the two.
 func twoRuns(listed []lifecycle.Container) error {
 	for i, c := range listed {
 		for _, other := range listed[:i] {

@@ -49,8 +49,8 @@ func (p *containerPod) startContainer(c *container) error {
 	return nil // a failed hook shows in the container's state
 }
 
-// checkFailedStart lists the containers after StartContainer has failed with startErr. If the container runs
-// nevertheless, checkFailedStart returns its ID, else the error of startContainer.
+// checkFailedStart lists the containers after StartContainer has failed with startErr. If the container runs nevertheless,
+// checkFailedStart returns its ID. Otherwise it returns the error that startContainer must return.
 func (p *containerPod) checkFailedStart(c *container, startErr error) (id string, err error) {
 	id, listErr := p.findStarted(c)
 	switch {
@@ -66,7 +66,8 @@ func (p *containerPod) checkFailedStart(c *container, startErr error) (id string
 	return "", startErr
 }
 
-// callStartContainer calls StartContainer when maxStarts allows it, and records that the container runs.
+// callStartContainer calls StartContainer once fewer than maxStarts starts are in progress, and records that the container
+// runs.
 func (p *containerPod) callStartContainer(ctx context.Context, pod *v1.Pod, c *container) (id string, err error) {
 	err = p.provider.withinMaxStarts(ctx, func() error {
 		p.mu.Lock()

@@ -62,7 +62,7 @@ func (cs *containers) terminateUnknown() {
 // container restarts only if nothing after it was started: otherwise it has succeeded before, even if its
 // status is lost (the kubelet's computeInitContainerActions).
 func (cs *containers) adopt(pod *v1.Pod, listed []lifecycle.Container) (startedCount int) {
-	mayRestart := pod.DeletionTimestamp == nil && !isTerminal(&pod.Status) // false for all containers after an init container that has not succeeded
+	mayRestart := pod.DeletionTimestamp == nil && !isTerminal(&pod.Status) // becomes false after a failed init container
 	statuses := slices.Concat(pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses)
 	lastStates, runningIDs := make([]v1.ContainerState, len(cs.all)), make([]*string, len(cs.all))
 	// What the status and the list say of each container.

@@ -11,9 +11,10 @@ import (
 	"github.com/kubegrace/kubegrace/lifecycle/lifecycletest"
 )
 
-// A pod is deleted with a grace period of 3600 s. Its regular container ends at once; its sidecar ignores the stop signal.
-// A second deletion shortens the grace period to 600 s, with which the sidecar ends. Until then no status says that the
-// regular container has ended: virtual-kubelet's controller would remove the pod while the sidecar runs.
+// A pod is deleted with a grace period of 3600 s. Its regular container ends at once, but its sidecar ignores the stop
+// signal. A
+// second deletion shortens the grace period to 600 s, and the runtime then ends the sidecar at once. Until then no
+// status says that the regular container has ended: virtual-kubelet's controller would remove the pod while the sidecar runs.
 func TestControllerWaitsForSidecars(t *testing.T) {
 	c := newCluster(t, 600) // a stop with at most 600 s ends a container
 	c.rt.scripts["proxy"] = lifecycletest.Script{IgnoreTerm: true}
@@ -40,10 +41,11 @@ func TestControllerReplacesAPodAfterItsEnd(t *testing.T) {
 	require.Len(t, c.rt.Exits(), 1, "the old container has exited")
 }
 
-// A pod is deleted while its init container runs. The controller must wait for the container, and the pod gets its
-// final status: virtual-kubelet removes a pod at once whose status has no running container.
+// A pod is deleted while its init container runs, and its regular container has not started. virtual-kubelet's controller
+// removes a deleted pod at once if its status has no running container. Here it must wait: the init container exits at
+// its stop signal, and the pod gets a final status.
 func TestControllerWaitsForInitContainers(t *testing.T) {
-	c := newCluster(t, 2) // a stop with at most 2 s ends a container; this one obeys its signal
+	c := newCluster(t, 2) // a stop with at most 2 s would end a container; the one with 3600 s sends a signal, which init obeys
 	pod := podOf(plain("app"))
 	pod.Spec.InitContainers = []v1.Container{plain("init")}
 	c.create(pod)

@@ -13,9 +13,10 @@ import (
 	"github.com/kubegrace/kubegrace/lifecycle/lifecycletest"
 )
 
-// The plain case. A pod with a sleep hook of 5 s and a container that needs 2 s is deleted with a grace period of 30 s. The
-// stop has 30 s - 5 s, and the pod ends at 5 s + 2 s. virtual-kubelet gets only the final status, and the provider then
-// forgets the pod.
+// A pod is deleted with a grace period of 30 s. Its sleep hook takes 5 s, and its container exits 2 s after its stop signal.
+// The
+// stop has 30 s - 5 s = 25 s, and the pod ends at 5 s + 2 s = 7 s. virtual-kubelet gets only the final status, and the
+// provider then forgets the pod.
 func TestADeletedPodEndsAndIsForgotten(t *testing.T) {
 	inBubble(t, func(b *testbed) {
 		b.rt.scripts["app"] = lifecycletest.Script{ExitAfterTerm: 2 * second}
@@ -40,9 +41,10 @@ func TestADeletedPodEndsAndIsForgotten(t *testing.T) {
 	})
 }
 
-// A pod with a sleep hook of 20 s is deleted with a grace period of 30 s, and then again. A grace period that ends earlier
-// cuts off the hook or the stop; one that ends later changes nothing: the stop at 20 s has 30 s - 20 s, and the container
-// is killed at 30 s. A container whose hook was cut at the deadline gets the minimum of 2 s.
+// A pod with a sleep hook of 20 s is deleted with a grace period of 30 s. Its container ignores the stop signal: it would be
+// stopped at 20 s with 30 s - 20 s = 10 s, and killed at 30 s. The pod is then deleted again. A grace period that ends
+// earlier cuts off the hook or the stop; one that ends later changes nothing. After a hook that was cut off, the container
+// has the minimum of 2 s.
 func TestARepeatedDeletionOnlyShortens(t *testing.T) {
 	for name, test := range map[string]struct {
 		at      time.Duration // of the repeated DeletePod
@@ -50,16 +52,16 @@ func TestARepeatedDeletionOnlyShortens(t *testing.T) {
 		stops   []stop
 		ended   time.Duration
 	}{
-		"the hook ends at the new deadline": { // 3 s + 4 s
+		"the hook ends at the new deadline": { // at 3 s + 4 s = 7 s, and then come the minimum of 2 s
 			at: 3 * second, seconds: 4, stops: []stop{{id: "uid/app", timeout: 2, at: 7 * second}}, ended: 9 * second,
 		},
-		"a stop in progress is shortened": { // to 22 s + 3 s
+		"a stop in progress is shortened": { // to 22 s + 3 s = 25 s
 			at: 22 * second, seconds: 3, stops: []stop{{id: "uid/app", timeout: 10, at: 20 * second}, {id: "uid/app", timeout: 3, at: 22 * second}}, ended: 25 * second,
 		},
-		"a later deadline changes nothing": {
+		"a later deadline changes nothing": { // 22 s + 29 s = 51 s
 			at: 22 * second, seconds: 29, stops: []stop{{id: "uid/app", timeout: 10, at: 20 * second}}, ended: 30 * second,
 		},
-		"zero is one second": { // 3 s + 1 s
+		"zero is one second": { // 3 s + 1 s = 4 s, and then come the minimum of 2 s
 			at: 3 * second, seconds: 0, stops: []stop{{id: "uid/app", timeout: 2, at: 4 * second}}, ended: 6 * second,
 		},
 	} {
@@ -80,8 +82,8 @@ func TestARepeatedDeletionOnlyShortens(t *testing.T) {
 }
 
 // virtual-kubelet may announce a deletion, or a new one with a shorter grace period, as an update. UpdatePod must then do
-// what DeletePod does. The container ignores its stop signal: an update that shortens the grace period to 3 s, 10 s after
-// the first, kills it at 13 s.
+// what DeletePod does. The first update has 30 s, and the container ignores its stop signal. The second update comes
+// at 10 s and shortens the grace period to 3 s, so the container is killed at 10 s + 3 s = 13 s.
 func TestUpdatePodOfADeletedPodDeletes(t *testing.T) {
 	inBubble(t, func(b *testbed) {
 		b.rt.scripts["app"] = lifecycletest.Script{IgnoreTerm: true}

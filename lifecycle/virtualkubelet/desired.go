@@ -70,8 +70,8 @@ func (d *desired) forcedGrace() *int64 {
 	return nil
 }
 
-// update replaces the pod's metadata and spec, and reports whether its termination has begun. The pod is not deleted: a
-// later deletion has its full grace period.
+// update replaces the pod's metadata and spec, and reports whether its termination has begun. The call shows that the
+// pod was not deleted before this process began, so a later deletion has its full grace period.
 func (m *managedPod) update(pod *v1.Pod) (isTerminating bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

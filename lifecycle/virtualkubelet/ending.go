@@ -71,8 +71,8 @@ func (m *managedPod) terminateAgain() {
 }
 
 // cappedGrace returns the grace period in seconds to request, or nil for the pod's own. A pod's deadline only moves
-// earlier: if a termination has ended and containers still run, the next one gets only the time until the old
-// deadline, at least 1 s. The caller holds the mutex.
+// earlier: if a termination has ended and containers still run, the next one gets only the time until that termination's
+// deadline, and at least 1 s. The caller holds the mutex.
 func (m *managedPod) cappedGrace(override *int64) *int64 {
 	ended := m.endedTermination()
 	if ended == nil {
@@ -85,9 +85,8 @@ func (m *managedPod) cappedGrace(override *int64) *int64 {
 	return &remaining
 }
 
-// endedTermination returns the pod's newest termination if it has ended, else nil. Its result has an error if it could
-// not stop containers, which may still run: the next DeletePod, KillPod or endIfDone then stops them again. The caller
-// holds the mutex.
+// endedTermination returns the pod's newest termination if it has ended, else nil. If its result has an error, it could not
+// stop all containers: the next DeletePod, KillPod or endIfDone begins another termination. The caller holds the mutex.
 func (m *managedPod) endedTermination() *lifecycle.Termination {
 	newest, _ := m.provider.terminator.Termination(m.desired.pod)
 	if newest == nil || !isClosed(newest.Done()) {
@@ -106,8 +105,8 @@ func (m *managedPod) terminateIfKnown(ctx context.Context, override *int64) erro
 	return nil
 }
 
-// terminateRemaining stops what still runs of a pod that has ended or was refused, such as sidecars. The pod needs a
-// termination even if nothing runs, because the final status follows the end of one.
+// terminateRemaining stops what still runs of a pod that has ended or was refused, such as sidecars. Even if nothing runs, the
+// pod needs a termination, because it gets its final status only after one.
 func (m *managedPod) terminateRemaining() {
 	var noOverride *int64
 	_ = m.terminateIfKnown(m.ctx, noOverride) // fails only after Close, which leaves pods running

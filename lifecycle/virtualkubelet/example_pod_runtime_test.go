@@ -75,7 +75,7 @@ func ExamplePodRuntime() {
 	fmt.Println(await(statuses, v1.PodRunning).Phase)
 	grace := int64(60)
 	pod.DeletionGracePeriodSeconds = &grace
-	if err := provider.DeletePod(ctx, pod); err != nil { // and this
+	if err := provider.DeletePod(ctx, pod); err != nil { // virtual-kubelet calls this too
 		fmt.Println(err)
 	}
 	fmt.Println(await(statuses, v1.PodSucceeded).Phase)

@@ -15,8 +15,10 @@ import (
 	"github.com/kubegrace/kubegrace/lifecycle/lifecycletest"
 )
 
-// A pod is deleted with a grace period of 10 s while a start is in progress that ignores its context and returns at 20 s.
-// The pod has not ended before 20 s. Then its container is killed at once, because the deadline of 10 s has passed.
+// A pod is deleted with a grace period of 10 s while its start is in progress. The start ignores its context and returns at
+// 20 s.
+// Until then the pod has not ended: DeletePod would return an error for an ended pod. Then its container is killed at once,
+// because the deadline of 10 s has passed.
 func TestAStartThatIgnoresItsContextIsAwaitedAndStopped(t *testing.T) {
 	for kind, change := range runtimeKinds() {
 		t.Run(kind, func(t *testing.T) {
@@ -41,8 +43,9 @@ func TestAStartThatIgnoresItsContextIsAwaitedAndStopped(t *testing.T) {
 	}
 }
 
-// A deletion cancels a start, which returns an error. If its container does not run, the pod has ended. If the
-// container runs all the same, and here cannot be stopped, the pod has not ended until the container exits.
+// A deletion cancels a start, which returns an error. If its container does not run, the pod has ended. In the case "running"
+// the test has started the container all the same, and each StopContainer fails. The termination gives up, and the
+// pod has not ended until the container exits.
 func TestACancelledStartMayHaveStartedItsContainer(t *testing.T) {
 	for name, runs := range map[string]bool{"not running": false, "running": true} {
 		t.Run(name, func(t *testing.T) {
@@ -73,8 +76,8 @@ func TestACancelledStartMayHaveStartedItsContainer(t *testing.T) {
 	}
 }
 
-// The second container of a pod with restart policy Never cannot be started. Its reason is StartError, the first container is
-// stopped, and the pod fails. The provider keeps the pod until it is deleted.
+// The second container of a pod with restart policy Never cannot be started. It ends with the reason StartError, the first
+// container is stopped, and the pod fails. The provider keeps the pod until it is deleted.
 func TestAPodThatCannotStartFails(t *testing.T) {
 	inBubble(t, func(b *testbed) {
 		b.rt.beforeStart = func(_ context.Context, name string) error {

@@ -24,8 +24,8 @@ type watchedRuntime interface {
 	lifecycle.ExitWatcher
 }
 
-// fakePodRuntime is a PodRuntime that runs the containers of its pods in a runtime. It lists them every poll, and fails, hangs
-// or lies as its fields say.
+// fakePodRuntime is a PodRuntime that runs the containers of its pods in another runtime. poll is the interval in which the
+// provider lists the pods. A test makes it fail, hang or lie with the other fields.
 type fakePodRuntime struct {
 	runtime watchedRuntime
 	poll    time.Duration
@@ -57,7 +57,7 @@ func onFakePodRuntime(p *fakePodRuntime) func(*virtualkubelet.Options) {
 			p.runtime = o.Runtime.(watchedRuntime)
 		}
 		o.Runtime, o.Pods, o.PollInterval = nil, p, p.poll
-		o.Terminator.StopTimeoutSlack = 10*time.Second + time.Millisecond // the millisecond: a list that takes exactly 10 s is in time
+		o.Terminator.StopTimeoutSlack = 10*time.Second + time.Millisecond // the millisecond: a list that arrives after exactly 10 s is in time
 	}
 }
 

@@ -17,8 +17,8 @@ import (
 )
 
 // A pod with a sleep hook of 100 s is deleted with a grace period of 120 s, and at 10 s by force, which removes it from the
-// API server. virtual-kubelet then passes the provider's copy to DeletePod. The pod has 1 s more: the hook is cut at 11 s,
-// and the container is killed after the minimum of 2 s, at 13 s.
+// API server. As virtual-kubelet does then, the test passes the provider's own copy of the pod to DeletePod. The pod has 1 s
+// more: the hook is cut at 11 s, and the container is killed after the minimum of 2 s, at 13 s.
 func TestAForcedDeletionHasOneSecond(t *testing.T) {
 	inBubble(t, func(b *testbed) {
 		b.rt.scripts["app"] = lifecycletest.Script{IgnoreTerm: true}
@@ -79,8 +79,8 @@ func TestAnUnknownPodIsNotFound(t *testing.T) {
 	})
 }
 
-// An earlier pod has ended, and a new one with the same name and the UID "2" runs. DeletePod stops the new pod only if
-// it gets that UID, or none: the newest pod with the name is then meant. Any other UID is an unknown pod.
+// An earlier pod, with the UID "uid", has ended, and a new one with the same name and the UID "2" runs. DeletePod stops the
+// new pod if it gets that UID, or none, which means the newest pod with the name. For any other UID it returns NotFound.
 func TestTheUIDDecidesWhichPodIsDeleted(t *testing.T) {
 	for name, test := range map[string]struct {
 		uid   types.UID // that DeletePod gets

@@ -107,8 +107,9 @@ func TestAPodThatIsKilledAndDeletedIsForgotten(t *testing.T) {
 	})
 }
 
-// The context of KillPod ends after 10 s. The error names the container that still runs, and the termination
-// continues until its deadline at 30 s. Another KillPod, without a SetStatus, has the status that the first one has set.
+// A pod has two containers: app, which ignores its stop signal, and other, which exits at once. The context of KillPod ends
+// after 10 s. Its error names app, and the termination continues until its deadline at 30 s. Another KillPod, without a
+// SetStatus, gets the status as the first call's SetStatus has changed it.
 func TestKillPodStopsWaitingWithItsContext(t *testing.T) {
 	inBubble(t, func(b *testbed) {
 		b.rt.scripts["app"] = lifecycletest.Script{IgnoreTerm: true}
@@ -146,8 +147,9 @@ func TestCloseLeavesPodsRunning(t *testing.T) {
 	})
 }
 
-// A StopContainer call and a StartContainer call ignore the end of their contexts. Close gives up when its own context ends,
-// after a minute, and its error names both calls.
+// A StopContainer call of the pod "pod" and a StartContainer call of "other" ignore the end of their contexts. Close gives up
+// when
+// its own context ends, after a minute, and its error names both calls.
 func TestCloseNamesHangingCalls(t *testing.T) {
 	inBubble(t, func(b *testbed) {
 		b.rt.scripts["app"] = lifecycletest.Script{HangStops: -1, HangIgnoresContext: true} // each stop hangs

@@ -89,8 +89,8 @@ func (m *managedPod) mustTerminateAgain() bool {
 	return ended != nil && ended.Result().Err() != nil && !m.workload.mayRun()
 }
 
-// endIfDone ends a pod whose work is done, or of which nothing is known to run any more. It is called after each end
-// of a container.
+// endIfDone ends the pod if its work is done, or if nothing of it runs any more after a termination that could not stop it. It
+// is called after each end of a container.
 func (m *managedPod) endIfDone() {
 	if m.hasCompleted() || m.mustTerminateAgain() {
 		m.terminateRemaining()

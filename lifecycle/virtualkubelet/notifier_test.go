@@ -17,7 +17,7 @@ import (
 )
 
 // virtual-kubelet's callback blocks for one of two pods. The other pod's statuses are sent all the same. The blocked
-// pod ends, but is kept until virtual-kubelet has its final status.
+// pod ends, but is kept until virtual-kubelet has its final status: until then DeletePod does not return NotFound.
 func TestABlockingCallbackDelaysOnlyItsPod(t *testing.T) {
 	inBubble(t, func(b *testbed) {
 		var mu sync.Mutex

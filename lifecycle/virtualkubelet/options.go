@@ -45,9 +45,9 @@ type Options struct {
 	Terminator lifecycle.TerminatorOptions
 	// Status sets the status fields that this package does not know: podIP, hostIP, image IDs, readiness. It
 	// is called with a copy of the pod for each status, from any goroutine. Annotations that it sets are
-	// kept and sent too. After a change, call [Provider.StatusChanged]. Nil sets nothing; httpGet hooks
-	// without a host then fail, because there is no podIP. It must not call the provider, which
-	// would call it again, without end.
+	// kept and sent too. When Status would set other values, call [Provider.StatusChanged]. Nil sets nothing;
+	// httpGet hooks without a host then fail, because there is no podIP. Status must not call the provider,
+	// which would call Status again, without end.
 	Status func(pod *v1.Pod)
 	// ContainerEnded cleans up after a container of the Runtime that has ended. Nil: nothing is called.
 	//
@@ -57,11 +57,11 @@ type Options struct {
 	//   - For a container that had ended before [Provider.Adopt] it is called with the ID in the status,
 	//     even if a previous agent has called it.
 	ContainerEnded func(ctx context.Context, pod *v1.Pod, container *v1.Container, id string) error
-	// Admit is called once for each new pod, such as Manager.Admit, after the pod is in [Provider.Pods]
-	// and before any of its containers starts. A refused pod never starts; its final status is Failed,
-	// with the answer's reason and, as the kubelet writes it, the message "Pod was rejected: " plus the
-	// answer's message. A pod that is deleted while Admit is in progress ends when Admit has returned. Nil
-	// admits every pod.
+	// Admit decides whether a new pod may start, as Manager.Admit of package shutdown does. It is called once
+	// for each new pod, after the pod is in [Provider.Pods] and before any of its containers starts. A
+	// refused pod never starts; its final status is Failed, with the answer's reason and, as the kubelet
+	// writes it, the message "Pod was rejected: " plus the answer's message. A pod that is deleted while Admit
+	// is in progress ends when Admit has returned. Nil admits every pod.
 	Admit func(pod *v1.Pod) shutdown.Admission
 
 	newTerminator func(lifecycle.TerminatorOptions) (terminator, error) // nil: lifecycle.NewTerminator

@@ -13,7 +13,7 @@ import (
 )
 
 // A module outside of the repository builds with the modules kubegrace and virtualkubelet. Its program, testdata/outside,
-// drains a pod.
+// drains a pod and prints the outcome, and the exit code of each container: the length of its name.
 func TestImportFromAnotherModule(t *testing.T) {
 	need.Long(t, "modules outside of the repository that import it")
 	here, err := os.Getwd()

@@ -14,7 +14,7 @@ import (
 // podTable holds the known pods: those that were added and not forgotten.
 type podTable struct {
 	mu     sync.Mutex
-	byKey  map[types.UID]*managedPod            // all pods: older ones of a name stay until they have ended
+	byKey  map[types.UID]*managedPod            // all pods: a pod stays until it has ended, even if a newer one has its name
 	byName map[types.NamespacedName]*managedPod // the newest pod of each name
 }
 

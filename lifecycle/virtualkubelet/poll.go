@@ -9,8 +9,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// orphanTimeout is how long an orphan may run: a pod that is listed but was never passed to CreatePod. It is
-// then stopped. virtual-kubelet calls CreatePod within this time for every pod that the API server has.
+// orphanTimeout is how long an orphan may run: a pod that Statuses lists but that was never passed to CreatePod. Then
+// the provider stops it. virtual-kubelet calls CreatePod within this time for every pod that the API server has.
 const orphanTimeout = time.Minute
 
 // poll gets one list and passes it to the pods. began is when the list begins.

@@ -49,7 +49,7 @@ func newPoller(provider *Provider) *poller {
 	return p
 }
 
-// start starts polling if it has not started yet. The calls have the values of ctx.
+// start starts polling if it has not started yet. The calls of Statuses get the values of ctx.
 func (p *poller) start(ctx context.Context) {
 	if p.provider.opts.Pods != nil {
 		p.startOnce.Do(func() { p.provider.spawn(types.NamespacedName{Name: "(all)"}, func() { p.run(ctx) }) })

@@ -26,7 +26,7 @@ func numberedPod(i int) *v1.Pod {
 	return pod
 }
 
-// racedRuntime counts the StopContainer calls for a container that another call is stopping.
+// racedRuntime counts, in concurrent, the StopContainer calls for a container that another call is stopping.
 type racedRuntime struct {
 	*scriptedRuntime
 

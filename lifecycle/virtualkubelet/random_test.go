@@ -29,7 +29,7 @@ type randomRuntime struct {
 
 	mu          sync.Mutex
 	random      *rand.Rand
-	isWholePods bool               // a fakePodRuntime uses it: starts take no time and succeed, and nothing is adopted
+	isWholePods bool               // the runtime of a fakePodRuntime: starts take no time and succeed, and no pod is adopted
 	runs        map[string]*v1.Pod // by container ID
 	endReported map[types.UID]bool // virtual-kubelet was told that the pod has ended
 	violations  []string           // what must not happen, but has happened

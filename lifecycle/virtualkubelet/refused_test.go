@@ -50,16 +50,16 @@ func TestNoPodIsCreatedOrAdoptedAfterClose(t *testing.T) {
 	})
 }
 
-// A pod is replaced by one with the same name and another UID. The new one starts when the old one has ended,
-// and virtual-kubelet, which knows pods by name, gets no more statuses of the old one. UpdatePod or CreatePod brings the new
-// pod at 1 s.
+// A pod is replaced at 1 s, in a call of UpdatePod or CreatePod, by one with the same name and another UID. The new pod
+// starts when the old one has ended. virtual-kubelet knows pods by name, so it gets no more statuses of the old pod.
 func TestANewPodWaitsForTheOldOneWithItsName(t *testing.T) {
 	for name, test := range map[string]struct {
 		wasDeleted bool                          // the old pod was deleted before the new one came, with 30 s
 		add        func(*testbed, *v1.Pod) error // adds the new pod, at 1 s
-		// ended is when the old pod ends. A deleted pod that is replaced before its end was since deleted by force: it ends
-		// at 1 s + the minimum of 2 s. A pod whose deletion nobody saw keeps its own grace period, and ends at 1 s + the 9 s
-		// that its container takes.
+		// ended is when the old pod ends. If it was deleted, and a new pod has its name before it has ended, it was deleted by
+		// force since: it is killed at 1 s + the minimum of 2 s. If it was not deleted, it keeps its own grace period of 30
+		// s, and
+		// its container exits 9 s after its stop signal, at 1 s + 9 s.
 		ended time.Duration
 	}{
 		"deleted, created": {wasDeleted: true, add: func(b *testbed, pod *v1.Pod) error { return b.CreatePod(b.Context(), pod) }, ended: 3 * second},
@@ -95,8 +95,8 @@ func TestANewPodWaitsForTheOldOneWithItsName(t *testing.T) {
 	}
 }
 
-// Three pods with one name are created. The second never starts, because the third replaces it or it was deleted. The
-// third starts when the first has ended, whose container takes 9 s to stop.
+// Three pods with one name are created. The second never starts, because the third replaces it or because it was deleted. The
+// third starts when the first has ended, 9 s after its stop signal.
 func TestTheThirdPodOfANameWaitsForTheFirst(t *testing.T) {
 	for name, between := range map[string]func(*testbed, *v1.Pod){
 		"replaced": func(*testbed, *v1.Pod) {},

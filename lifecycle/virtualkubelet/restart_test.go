@@ -155,9 +155,10 @@ func TestRestartPolicies(t *testing.T) {
 	}
 }
 
-// The first restart of a container comes at once, the second 10 s after an end. An init container, whose runs take 1 s,
-// fails at 1 and 2 s and succeeds at 2 s + 10 s + 1 s = 13 s. Then the others start. The sidecar, which exits after 4 s,
-// restarts until the app has ended: at 13 s + 20 s = 33 s.
+// The first restart of a container comes at once, the second 10 s after the end of a run. An init container, whose runs take
+// 1 s, fails at 1 and 2 s and succeeds at 2 s + 10 s + 1 s = 13 s. Then the others start. The runs of the sidecar take 4 s:
+// they begin at 13 and 17 s and, after a back-off of 10 s, at 31 s. After the app's end at 13 s + 20 s = 33 s the
+// sidecar does not restart.
 func TestInitContainersAndSidecarsRestart(t *testing.T) {
 	inBubble(t, func(b *testbed) {
 		b.rt.scripts["init"] = lifecycletest.Script{ExitAfter: second}
@@ -258,8 +259,8 @@ func TestAFailedStartIsRepeatedWithBackOff(t *testing.T) {
 	})
 }
 
-// 25 pods are created whose starts take a minute. Ten starts are in progress, and 15 pods wait. All pods are deleted: the
-// starts are cancelled, the 15 pods that wait are never started, and a later pod starts at once.
+// 25 pods are created whose starts take a minute. Ten starts are in progress, and 15 pods wait. All pods are deleted: the ten
+// starts are cancelled, and the 15 pods that wait are never started. A later pod, the 11th start, starts at once.
 func TestTenStartsAtMost(t *testing.T) {
 	for kind, change := range runtimeKinds() {
 		t.Run(kind, func(t *testing.T) {
@@ -311,9 +312,9 @@ func TestAFailedListIsRepeatedAfterOneSecond(t *testing.T) {
 	})
 }
 
-// The container exits 1 s after each start, and ContainerEnded takes 5 s. The first exit is at 1 s, and the restart waits for
-// ContainerEnded until 1 s + 5 s. The second exit is at 7 s, and the pod is deleted: its end is reported when ContainerEnded has
-// returned, at 7 s + 5 s.
+// The container exits 1 s after each start, and ContainerEnded takes 5 s. The first exit is at 1 s, so the restart waits for
+// ContainerEnded until 1 s + 5 s = 6 s. The second exit is at 7 s, and the pod is deleted then. Its end is reported when
+// ContainerEnded has returned, at 7 s + 5 s = 12 s.
 func TestContainerEndedPrecedesTheRestartAndTheStatus(t *testing.T) {
 	var b *testbed                             // for ContainerEnded, which is set before there is a testbed
 	endedReturns := map[string]time.Duration{} // when ContainerEnded returned, by container ID

@@ -54,7 +54,8 @@ func createStartDelete(t *testing.T, kind ...func(*virtualkubelet.Options)) {
 	c.awaitGone()
 }
 
-// A pod that the restarted agent has not adopted is removed from the API server.
+// The API server has a deleted pod as running, but the restarted agent has not adopted it, so DeletePod returns NotFound.
+// virtual-kubelet then removes the pod from the API server.
 func deletionErrorNotFound(t *testing.T, kind ...func(*virtualkubelet.Options)) {
 	c := prepareCluster(t, kind...)
 	created := c.create(podOf(plain("app")))

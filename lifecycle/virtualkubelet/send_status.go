@@ -20,8 +20,8 @@ func (m *managedPod) wakeSender() {
 }
 
 // sendStatuses sends a status to virtual-kubelet after each wakeSender. Once virtual-kubelet has the final status of a deleted
-// pod, sendStatuses removes the pod, first from the runtime and then from the provider, and returns. After Close it sends
-// once more and returns.
+// pod, sendStatuses removes the pod, first from the runtime and then from the provider, and returns. When the provider is
+// closed, it sends once more and returns.
 func (m *managedPod) sendStatuses() {
 	select {
 	case <-m.provider.registered:

@@ -45,7 +45,7 @@ func (m *managedPod) awaitNames(earlier []*managedPod) error {
 		case <-m.active.Done():
 		}
 	}
-	if m.provider.isClosed() { // then the contexts of the pods end one after the other
+	if m.provider.isClosed() { // Close ends the contexts of the pods one after the other, so m.active may not have ended yet
 		return lifecycle.ErrClosed
 	}
 	return context.Cause(m.active) // nil unless the pod's termination has begun

@@ -15,7 +15,7 @@ import (
 	"github.com/kubegrace/kubegrace/lifecycle/lifecycletest"
 )
 
-// recordStarts makes each start take this long. The function that it returns returns the names of the containers whose start
+// recordStarts makes each start take the time takes. It returns a function that returns the names of the containers whose start
 // has begun, in order.
 func (r *scriptedRuntime) recordStarts(takes time.Duration) func() []string {
 	var mu sync.Mutex
@@ -38,8 +38,8 @@ func (r *scriptedRuntime) recordStarts(takes time.Duration) func() []string {
 	}
 }
 
-// Each start takes 1 s and the init container 5 s. The regular containers start only after the init container has
-// succeeded, and the pod is ready when the last one runs: after 4 starts and the init container, 4 s + 5 s = 9 s.
+// Each start takes 1 s. The sidecar starts from 0 to 1 s and the init container from 1 to 2 s, which then runs for 5 s. Only
+// after that do the regular containers start, from 7 to 8 s and from 8 to 9 s. The pod is ready when the last one runs, at 9 s.
 func TestContainersStartInOrder(t *testing.T) {
 	inBubble(t, func(b *testbed) {
 		startedNames := b.rt.recordStarts(second)

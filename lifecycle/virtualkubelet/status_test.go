@@ -17,8 +17,9 @@ import (
 	"github.com/kubegrace/kubegrace/lifecycle/virtualkubelet"
 )
 
-// The regular container of a deleted pod ends first, after 3 s, and the sidecar log after another 2 s. No status is sent
-// until all have ended: virtual-kubelet would remove the pod from the API server while the sidecars run.
+// The regular container of a deleted pod ends first, after 3 s. Then the sidecars end in reverse order: log after another 2 s,
+// and net at once. No status is sent until all have ended: virtual-kubelet would remove the pod from the API server while
+// the sidecars run.
 func TestNoStatusIsSentUntilSidecarsHaveEnded(t *testing.T) {
 	inBubble(t, func(b *testbed) {
 		b.rt.scripts["app"] = lifecycletest.Script{ExitAfterTerm: 3 * second}
@@ -39,9 +40,10 @@ func TestNoStatusIsSentUntilSidecarsHaveEnded(t *testing.T) {
 	})
 }
 
-// A pod is deleted at 5 s, while the start of its regular container takes until 7 s. StatusChanged sends no status
-// meanwhile: no regular container is running, so virtual-kubelet would remove the pod from the API server although the
-// sidecar runs.
+// A pod is deleted at 5 s, while its sidecar runs and the start of its regular container lasts until 7 s. StatusChanged sends
+// no
+// status then: no regular container is running, so virtual-kubelet would remove the pod from the API server. The final
+// status comes at 9 s, when the sidecar, which is stopped after the regular container, has taken 2 s to exit.
 func TestNoStatusIsSentWhileAContainerOfADeletedPodStarts(t *testing.T) {
 	inBubble(t, func(b *testbed) {
 		b.rt.beforeStart = func(_ context.Context, name string) error {
@@ -159,8 +161,8 @@ func TestPodsAreCopied(t *testing.T) {
 	})
 }
 
-// Options.Status sets a podIP and an annotation, once it knows the IP. StatusChanged sends them. The annotation is kept
-// even when Options.Status no longer sets it.
+// Options.Status sets the podIP and the annotation "was" once the test has stored an IP, at 1 s. StatusChanged sends them.
+// Later Options.Status sets nothing any more, but the final status still comes with the annotation.
 func TestStatusChangedSendsTheFieldsOfOptionsStatus(t *testing.T) {
 	var ip atomic.Value // a string: the IP that Options.Status sets; none or "": it sets nothing
 	inBubble(t, func(b *testbed) {

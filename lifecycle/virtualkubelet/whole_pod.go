@@ -60,7 +60,7 @@ func (w *wholePod) setSpec(spec *v1.PodSpec) {
 //
 //   - A list that lacks the pod does not count if it began before Create had succeeded.
 //   - A running pod counts as lost only if two successive lists lack it. The second one is requested at once.
-//   - If the pod has ended, endIfDone handles that. A pod that runs although its termination has ended is stopped again.
+//   - If the pod has ended, endIfDone reports its end. If it runs although its termination has ended, it is stopped again.
 func (w *wholePod) observeList(listed *v1.Pod, number int) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -60,9 +60,9 @@ func (w *wholePod) failContainers(err error) {
 	w.wakeSender()
 }
 
-// tryCreate calls Create once, when maxStarts allows it. It does so in the terminator's Start, as the start of the
-// pod's last container, because Start refuses a pod whose termination has begun. The error is Create's own, or
-// that of Start if Create was not called.
+// tryCreate calls Create once, as soon as fewer than maxStarts starts are in progress. It does so in the terminator's Start, as
+// the start of the pod's last container, because Start refuses a pod whose termination has begun. The error is Create's own,
+// or that of Start if Create was not called.
 func (w *wholePod) tryCreate() error {
 	pod := w.podWithStatus()
 	pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses = nil, nil // Create may append its own

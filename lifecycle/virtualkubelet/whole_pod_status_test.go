@@ -131,8 +131,8 @@ func TestCreateGetsNoContainerStatuses(t *testing.T) {
 	})
 }
 
-// After a restart of the agent, the PodRuntime lists a pod without its spec. CreatePod brings the spec, and the containers
-// have the states that follow from the listed phase.
+// After a restart of the agent, the PodRuntime lists a running pod without its spec. CreatePod brings the spec. The states of
+// the containers then follow from the phase Running: app runs, and the init container has succeeded.
 func TestAPodListedWithoutASpecGetsItFromCreatePod(t *testing.T) {
 	p := newFakePodRuntime(5 * second)
 	listed := podOf()
@@ -169,8 +169,9 @@ func TestAnnotationsOfCreateAreKept(t *testing.T) {
 	})
 }
 
-// A pod is lost: the PodRuntime no longer lists it. A new pod with its name comes while Delete fails. It is created only
-// after a Delete of the lost pod has succeeded. The Create of the new pod fails, and Delete is called for it too.
+// A pod is lost: the PodRuntime no longer lists it. It is deleted while the PodRuntime is down, so its Delete fails. A new pod
+// with its name is created only after a Delete of the lost pod has succeeded. The Create of the new pod fails, and
+// Delete is called for it too.
 func TestDeleteIsCalledForALostPod(t *testing.T) {
 	withFakePodRuntime(t, func(b *testbed, p *fakePodRuntime) {
 		pod := podOf(plain("app"))

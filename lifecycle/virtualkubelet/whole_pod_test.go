@@ -189,15 +189,15 @@ func TestALateCreateIsCleanedUp(t *testing.T) {
 	})
 }
 
-// Create hangs, and later Stop. Each call is cut off at its timeout and repeated, and the repeated Stop has
-// only the time that is left of the grace period.
+// Create hangs, and later Stop. Each call is cut off at its time limit, 2 min or 30 s, and repeated. The repeated Stop has only
+// what is left of the grace period of 100 s: 65 s, after 30 s for the call that hung and a pause of 5 s.
 func TestHangingCallsAreRepeated(t *testing.T) {
 	withFakePodRuntime(t, func(b *testbed, p *fakePodRuntime) {
 		b.rt.scripts["app"] = lifecycletest.Script{ExitAfterTerm: second}
 		p.change(func() { p.hangingCalls = 1 })
 		pod := podOf(plain("app"))
 		b.create(pod)
-		wait(136*second + second/2) // Create is cancelled at 120 s, its time limit, and repeated at 130 s; the list at 135 s has the pod
+		wait(136*second + second/2) // Create is cancelled at 120 s, and repeated 10 s later; the list at 135 s has the pod
 		require.Equal(b, v1.PodRunning, b.lastStatus().Phase)
 		p.change(func() { p.hangingCalls = 1 })
 		b.deletePod(pod, 100)
@@ -223,9 +223,10 @@ func TestAListOlderThanThePodIsIgnored(t *testing.T) {
 	})
 }
 
-// An agent restarts while three pods run, and adopts them from the first list. The API server still has the first pod,
-// which keeps running. It no longer has "gone", which is deleted. "replaced" has a new UID there: the new pod starts when
-// the old one has ended.
+// An agent restarts while three pods run, and adopts them from the first list. Before that list Pods fails, and GetPods
+// waits. The
+// API server still has the first pod, which keeps running. It no longer has "gone", which is deleted. "replaced" has a new
+// UID there: the new pod starts when the old one has ended.
 func TestARestartedAgentAdoptsTheListedPods(t *testing.T) {
 	withFakePodRuntime(t, func(b *testbed, p *fakePodRuntime) {
 		b.rt.scripts["app"] = lifecycletest.Script{ExitAfterTerm: 12 * second}
@@ -321,7 +322,7 @@ func TestALostPodThatRunsAgainIsStopped(t *testing.T) {
 				b.deletePod(pod, 30)
 				wait(3 * second)
 				require.Zero(b, p.calls(&p.deletes), "the pod still runs")
-				wait(20 * second) // it exits 12 s after TERM
+				wait(20 * second) // the container exits 12 s after its stop signal
 				require.Empty(b, p.kept())
 				require.Len(b, b.rt.Exits(), 1)
 			})
@@ -370,8 +371,8 @@ func TestAnOrphanThatIsCreatedInTimeRunsOn(t *testing.T) {
 	})
 }
 
-// The pod has a sleep hook of 10 s. If the PodRuntime is a lifecycle.CommandRunner, the hook runs before Stop, which gets the
-// remaining 20 s. Otherwise Stop is called at once, with the whole grace period of 30 s.
+// A pod with a sleep hook of 10 s is killed at 6 s with 30 s. If the PodRuntime is a lifecycle.CommandRunner, the hook runs
+// before Stop, which gets the remaining 20 s at 16 s. Otherwise Stop is called at once, with the whole 30 s.
 func TestHooksOfAWholePodNeedACommandRunner(t *testing.T) {
 	for name, test := range map[string]struct {
 		change func(*virtualkubelet.Options)

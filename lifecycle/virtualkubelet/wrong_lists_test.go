@@ -14,8 +14,8 @@ import (
 	"github.com/kubegrace/kubegrace/lifecycle/virtualkubelet"
 )
 
-// One list lacks a running container: the list of 5 s, or one that a termination asks for at 4.9 s. The next list has the
-// container again, so it has not ended. It ends only when it is killed.
+// One list lacks a running container: the list of 5 s, or the one that a deletion at 4.9 s asks for. The next list has the
+// container again, so it has not ended. It ends only when a later deletion kills it.
 func TestAContainerMissingFromOneListHasNotEnded(t *testing.T) {
 	for name, beforeList := range map[string]func(*testbed, *v1.Pod){
 		"while the pod runs":   func(*testbed, *v1.Pod) {},
@@ -87,8 +87,7 @@ func TestAPodWithALostStartCanBeDeleted(t *testing.T) {
 	})
 }
 
-// Adopt does not guess what runs: a failed list, and one with an invalid ID, are errors, and the pod is not
-// adopted.
+// Adopt does not guess what runs: if the list fails or has an invalid ID, Adopt returns an error, and the pod is not adopted.
 func TestAdoptFailsIfTheRuntimeCannotList(t *testing.T) {
 	inBubble(t, func(b *testbed) {
 		pod := podOf(plain("app"))
