@@ -20,8 +20,8 @@ import (
 	"github.com/kubegrace/kubegrace/lifecycle/lifecycletest"
 )
 
-// StopContainer runs until its context ends. Close ends the context with the cause CauseTerminatorClosed, so that a runtime
-// can distinguish Close from a timeout.
+// StopContainer runs until its context ends. Close, which is called after 1 s, ends the context with the cause
+// CauseTerminatorClosed, so that a runtime can distinguish Close from a timeout.
 func TestCloseCancelsStopContainerWithItsCause(t *testing.T) {
 	var cause error
 	inBubble(t, graceSeconds(60), func(b *testBed) {
@@ -39,7 +39,8 @@ func TestCloseCancelsStopContainerWithItsCause(t *testing.T) {
 	})
 }
 
-// After Close every method fails with ErrClosed, and the terminator keeps nothing of the pod.
+// After Close each method that starts or stops something fails with ErrClosed. The container, which nobody has stopped, is
+// LeftRunning, and the terminator keeps no state of the pod.
 func TestClosedTerminatorKeepsNoPods(t *testing.T) {
 	inBubble(t, graceSeconds(30), func(b *testBed) {
 		app := b.addMain("app", nil, lifecycletest.Script{})
@@ -70,7 +71,8 @@ func (a *agentCode) call() {
 func (a *agentCode) Event(apiruntime.Object, string, string, string) { a.call() }
 
 // A call of a method races with Close. When Close has returned nil, nothing that the call has begun may call the agent's
-// code: not the event recorder, the hook or the logger. Each race is run 1,000 times, because its order is random.
+// code: not the event recorder, the hook or the logger (agentCode counts such calls). Each race is run 1,000 times, because
+// its order is random.
 func TestNothingBeginsAfterClose(t *testing.T) {
 	for name, method := range map[string]func(context.Context, *testBed){
 		"Terminate": func(ctx context.Context, b *testBed) { b.Terminate(ctx, b.pod, lifecycle.Request{}) },
@@ -100,8 +102,8 @@ func TestNothingBeginsAfterClose(t *testing.T) {
 	}
 }
 
-// A termination ends before a start of its pod has returned. The start returns after Close: it begins no other termination,
-// and its error says that the terminator was closed.
+// A start does not return, so the termination of its pod gives up at the deadline of 2 s + 1 s (GiveUpAfter), and ends. The
+// start returns after Close. It begins no other termination, and its error says that the terminator was closed.
 func TestAStartThatReturnsAfterCloseBeginsNoTermination(t *testing.T) {
 	inBubble(t, graceSeconds(2), func(b *testBed) {
 		b.addStopped("app")
@@ -120,8 +122,8 @@ func TestAStartThatReturnsAfterCloseBeginsNoTermination(t *testing.T) {
 	}, giveUpAfterOneSecond)
 }
 
-// A list does not return in time, and the logger blocks when it gets that failure. Close waits for the logger, and names the
-// list.
+// A list does not return within StopTimeoutSlack, and the logger blocks when it gets that failure. Close waits for the logger:
+// when the context of the first Close ends, its error names the list.
 func TestCloseWaitsForTheLogLineOfALateList(t *testing.T) {
 	inBubble(t, graceSeconds(60), func(b *testBed) {
 		release := make(chan struct{})

@@ -29,14 +29,14 @@ func killingMessage(message string, c Container) string {
 	return strings.ReplaceAll(message, c.ID, c.Name)
 }
 
-// record records an event about object, the container or its pod. It locks the mutex.
+// record records an event about object, which is the container's reference or its pod. It locks the mutex.
 func (s *containerStop) record(object runtime.Object, eventtype, reason, message string) {
 	s.pod.mu.Lock()
 	defer s.pod.mu.Unlock()
 	s.recordLocked(object, eventtype, reason, message)
 }
 
-// recordLocked records an event about object, the container or its pod. The caller holds the mutex.
+// recordLocked records an event about object, which is the container's reference or its pod. The caller holds the mutex.
 func (s *containerStop) recordLocked(object runtime.Object, eventtype, reason, message string) {
 	if recorder := s.pod.terminator.opts.Events; recorder != nil {
 		s.notifyLocked("the event recorder", func() { recorder.Event(object, eventtype, reason, message) })

@@ -120,7 +120,7 @@ func listHeaders(headers map[string]string) []v1.HTTPHeader {
 }
 
 // Each httpGet hook of testdata/hooks.yaml must send a request with the URL and the headers of the file. The cases are those
-// of the kubelet's own tests.
+// of the kubelet's own tests. recordingDoer gets the request instead of a server.
 func TestVectorsOfHTTPRequests(t *testing.T) {
 	for _, v := range readHookVectors(t).HTTP.Cases {
 		t.Run(v.Name, func(t *testing.T) {
@@ -146,8 +146,8 @@ func TestVectorsOfHTTPRequests(t *testing.T) {
 	}
 }
 
-// Each hook of testdata/hooks.yaml must return the message and the error of the file. The cases are those of the kubelet's own
-// tests.
+// Each hook of testdata/hooks.yaml must return the message and the error of the file, and have the effects that the file lists
+// (runHookAndCompare). The cases are those of the kubelet's own tests.
 func TestVectorsOfTheHandlerRunner(t *testing.T) {
 	for _, v := range readHookVectors(t).Runner {
 		t.Run(v.Test, func(t *testing.T) {

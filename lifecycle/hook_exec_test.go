@@ -39,7 +39,8 @@ func execHandler(cmd ...string) *v1.LifecycleHandler {
 	return &v1.LifecycleHandler{Exec: &v1.ExecAction{Command: cmd}}
 }
 
-// A command without remaining time is not run, because a timeout of 0 would mean no limit.
+// The context of an exec hook was cancelled, or its deadline is now although its timer has not fired. No time is left, and the
+// command is not run, because a timeout of 0 would mean no limit. The hook fails with the context's error.
 func TestExecHookWithoutTimeIsNotRun(t *testing.T) {
 	for name, test := range map[string]struct {
 		context func(context.Context) context.Context

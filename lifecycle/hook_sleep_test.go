@@ -86,8 +86,9 @@ func TestSleepHook(t *testing.T) {
 	}
 }
 
-// The container of a sleep hook exits after 3 s. The agent's own hook runner then returns, with an error or without. In
-// both cases the hook is Cut, and has not failed.
+// The container of a sleep hook of 20 s exits after 3 s, which ends the hook's context. The agent's own hook runner then
+// returns,
+// with an error or without. In both cases the hook is Cut, and has not failed: there is no FailedPreStopHook event.
 func TestCustomRunnersSleepIsCutByContainerExit(t *testing.T) {
 	for _, err := range []error{nil, context.Canceled} {
 		inBubble(t, graceSeconds(30), func(b *testBed) {
@@ -99,8 +100,8 @@ func TestCustomRunnersSleepIsCutByContainerExit(t *testing.T) {
 	}
 }
 
-// The terminator skips a sleep hook if it knows that the sleep feature is off: by its own gate, or by that of the request's
-// hook runner.
+// The terminator skips a sleep hook of 40 s, and takes no time, if it knows that the sleep feature is off: by its own gate, or
+// by that of the request's hook runner.
 func TestSleepHookIsSkippedWithTheFeatureOff(t *testing.T) {
 	off := gateWithout{off: lifecycle.PodLifecycleSleepAction}
 	for name, test := range map[string]struct {

@@ -136,8 +136,8 @@ func TestFailedFallbackReturnsTheFirstError(t *testing.T) {
 	require.Empty(t, events.All())
 }
 
-// A hook is sent again only after a *url.Error whose cause has the text of net/http. Here one error has the text but another
-// type, and another error has the type but the text in its URL. Each is returned after a single request.
+// A request is repeated in plain HTTP only after a *url.Error whose cause has the text of net/http. Here one error has the text
+// but another type. The other has the type, but has the text only in its URL. Each is returned after a single request.
 func TestOtherErrorsAreNotRetried(t *testing.T) {
 	const text = "server gave HTTP response to HTTPS client"
 	for _, err := range []error{errors.New(text), &url.Error{Op: "Get", URL: text, Err: errors.New("refused")}} {

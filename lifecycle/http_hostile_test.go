@@ -87,7 +87,7 @@ func TestRedirectToAnotherPortDropsHeaders(t *testing.T) {
 }
 
 // The hook's host is 127.0.0.1, and the server at this address redirects to localhost. That is another name, and so counts
-// as another host: no request is sent to it. The address has a scheme, or none, or 127.0.0.1 as its user.
+// as another host: no request is sent to it. The redirect's address has a scheme, or none, or 127.0.0.1 as its user.
 func TestRedirectsToAnotherHostAreNotFollowed(t *testing.T) {
 	var requests atomic.Int32
 	other := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { requests.Add(1) }))

@@ -13,7 +13,8 @@ import (
 )
 
 // A pod with the main container app and the sidecar proxy is terminated. ShouldRestart returns true only for the sidecar, and
-// only before the deadline while app, which may need the sidecar, is still being stopped.
+// only before the deadline while app, which may need the sidecar, is still being stopped. HangStops makes app's first
+// StopContainer call hang, so that app is still being stopped after the deadline.
 func TestShouldRestart(t *testing.T) {
 	for name, test := range map[string]struct {
 		grace int64                // of the pod

@@ -110,8 +110,10 @@ func TestKillContainerIsUnsupportedForAPodStopper(t *testing.T) {
 	}, stopTogether)
 }
 
-// A container that is killed again and again is not taken for one that the runtime lists under changing IDs: the 12 kills
-// take no time, although the pod's stops are kept as long as another container's postStart hook runs.
+// Container b is killed 12 times, each time in a new run with another ID. The terminator remembers all these stops, because the
+// postStart hook of container a is running. In a termination, more than ten runs of one container would look like a runtime
+// that
+// changes its IDs, and further stops would pause. KillContainer does not pause: the 12 kills take no time.
 func TestKillContainerManyTimesDuringPostStart(t *testing.T) {
 	inBubble(t, 30, func(b *testBed) {
 		a := b.addMain("a", nil, lifecycletest.Script{})
@@ -130,8 +132,8 @@ func TestKillContainerManyTimesDuringPostStart(t *testing.T) {
 	})
 }
 
-// The first KillContainer grants 0 s, and its only StopContainer fails. The second one grants 5 s and stops the container.
-// Its result has the first grace period, which was 0.
+// The first KillContainer grants 0 s. Its only StopContainer call (OneAttempt) fails. The second KillContainer grants 5 s and
+// stops the container. GrantedSeconds in its result is still that of the first one: 0.
 func TestFirstGracePeriodMayBeZero(t *testing.T) {
 	inBubble(t, graceSeconds(30), func(b *testBed) {
 		app := b.addMain("app", nil, lifecycletest.Script{FailStops: 1})

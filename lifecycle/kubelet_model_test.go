@@ -180,10 +180,10 @@ func (k *kubeletKill) turn(c killContainer, began time.Duration) (turn time.Dura
 	return turn
 }
 
-// stop calls StopContainer once, at a time and with a timeout of so many seconds. After a failure kubegrace calls it again,
-// with the time until end: 5 s (DefaultStopTimeoutSlack) after the timeout of a call that hangs, and after a pause of 0.1 to
-// 1 s otherwise. given is the whole grace period, which ends at end. returned is when the last call returns; isKilled is
-// false if it failed.
+// stop makes one StopContainer call, at the time at and with a timeout of seconds. kubegrace calls again after a failure, with
+// the time that is left until end: 5 s (DefaultStopTimeoutSlack) after the timeout of a call that hangs, and after a pause of
+// 0.1 to 1 s otherwise. given is the whole grace period, which ends at end. returned is when the last call returns;
+// isKilled is false if it failed.
 func (k *kubeletKill) stop(c killContainer, at time.Duration, seconds, given int64, end time.Duration) (returned time.Duration, isKilled bool) {
 	failingSince := never // when the first failed call returned
 	killed := func(at time.Duration) (time.Duration, bool) {

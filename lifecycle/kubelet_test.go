@@ -191,8 +191,8 @@ func (l killTimeline) String() string {
 	return text.String()
 }
 
-// stopContainer models the runtime's call of this name, which is made at a time: it sends the stop signal, and SIGKILL
-// after the timeout of so many seconds. If the call hangs, the kubelet's client gives up 2 minutes after the timeout.
+// stopContainer models the runtime's StopContainer, called at the time at: it sends the stop signal, and SIGKILL when the
+// timeout of seconds has passed. If the call hangs, the kubelet's client gives up 2 minutes after the timeout.
 func (k *kubeletKill) stopContainer(c killContainer, at time.Duration, seconds int64) (returned time.Duration, answer stopReply) {
 	k.lines.add(at, c.Name, "StopContainer with timeout %d", seconds)
 	if k.endsAt[c.Name] <= at {

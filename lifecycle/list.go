@@ -23,9 +23,9 @@ type lists struct {
 	failures     int       // number of failures since the last success
 }
 
-// logList logs the failure err of a list, unless the previous list failed with the same text, and the first success (nil)
-// after failures. It does not log that Close has cancelled the list, or that the runtime cannot list at all. logList locks
-// the mutex.
+// logList logs that a list has failed with err, unless the previous list failed with the same text. With nil it logs the first
+// success after failures. It does not log that Close has cancelled the list, or that the runtime cannot list at all. logList
+// locks the mutex.
 func (p *podState) logList(list *listCall, err error) {
 	isCancelled := list.ctx.Err() != nil && (errors.Is(err, context.Canceled) || errors.Is(err, CauseTerminatorClosed))
 	if isCancelled || errors.Is(err, errors.ErrUnsupported) {

@@ -66,8 +66,8 @@ func TestRequestForAnEarlierRunStopsNothing(t *testing.T) {
 	})
 }
 
-// The runtime does not list when a run began. A KillContainer that says when its run began stops the container with its ID: a
-// container that is listed is never NotFound.
+// The runtime's list does not say when a run began, but the container that KillContainer gets does (Began). KillContainer must
+// stop the listed container with the same ID: a container that is listed is never NotFound.
 func TestKillContainerFindsARunWhoseBeganIsNotListed(t *testing.T) {
 	listed := containerNamed("app")
 	m := newMisused(listed)

@@ -100,7 +100,9 @@ func (m misuse) close() error {
 }
 
 // Each case is a mistake that an agent can make. The error or the log must say what is wrong, so that the agent's
-// author can find it; nothing may hang or panic. Calls that wait for release return at the end of the case.
+// author can find it; nothing may hang or panic. A call that hangs is logged after 5 s. Calls that wait for release return at
+// the
+// end of the case.
 func TestMisuse(t *testing.T) {
 	for name, test := range map[string]struct {
 		options func(o *lifecycle.TerminatorOptions, release <-chan struct{}) // nil: a runtime without containers
@@ -219,7 +221,7 @@ func TestMisuse(t *testing.T) {
 				m.requireLogged("PreStop hook failed: invalid handler: &LifecycleHandler{Exec:nil,HTTPGet:nil,TCPSocket:&TCPSocketAction{")
 			},
 		},
-		"a caller waits until an outcome is set, or with a context that has ended": {
+		"a caller's context has ended before the first list": {
 			options: func(o *lifecycle.TerminatorOptions, release <-chan struct{}) {
 				runtime := newMisused(containerNamed("a"))
 				list := runtime.list
@@ -453,8 +455,8 @@ func TestMisuse(t *testing.T) {
 	}
 }
 
-// The methods of a Terminator that is nil or was not made with NewTerminator return an error or do nothing. None of them
-// panics or blocks.
+// The methods of a Terminator that is nil or was not made with NewTerminator return an error that says so, or do nothing. None
+// of them panics or blocks.
 func TestMisuseOfAZeroTerminator(t *testing.T) {
 	const want = "the Terminator was not made with NewTerminator"
 	ctx, pod := t.Context(), misusedPod(v1.Container{Name: "a", Lifecycle: &v1.Lifecycle{PostStart: scriptedExec()}})

@@ -32,8 +32,9 @@ func TestOnHookGetsTheHooksErrorAndPreStopDone(t *testing.T) {
 	})
 }
 
-// OnHook is called late, because the event recorder hangs before it. Meanwhile a second KillPod, with a copy of the pod, stops
-// the container again. OnHook gets the pod object of the first KillPod, with which the hook ran.
+// OnHook waits for the event recorder, which hangs. The first KillPod fails after its hook has run. A second KillPod, with a
+// changed copy of the pod, stops the container. When the recorder returns at last, OnHook gets the pod object of the first
+// KillPod, with which the hook ran.
 func TestLateOnHookGetsThePodOfItsHook(t *testing.T) {
 	var observer hangingObserver // made in the bubble that waits for it
 	got := make(chan *v1.Pod, 1)

@@ -56,7 +56,7 @@ var brokenCallbacks = map[string]brokenCallback{
 func TestCallbackThatPanicsOrGoexits(t *testing.T) {
 	const (
 		gaveUp        = 10*time.Second + lifecycle.DefaultGiveUpAfter // past the grace period of 10 s
-		gaveUpOnLists = gaveUp + 500*time.Millisecond                 // the pause of 1 s between two lists ends then: the first pauses are 0.1, 0.2, 0.4 and 0.8 s
+		gaveUpOnLists = gaveUp + 500*time.Millisecond                 // pauses of 0.1, 0.2, 0.4, 0.8 and then 1 s: one ends at 1.5 s + 129 s
 	)
 	httpGet := &v1.LifecycleHandler{HTTPGet: &v1.HTTPGetAction{Host: "app", Port: intstr.FromInt32(80)}}
 	for how, broken := range brokenCallbacks {

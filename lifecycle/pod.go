@@ -25,7 +25,7 @@ type podState struct {
 	mu          sync.Mutex
 	dropped     bool // no longer in Terminator.pods
 	lists       lists
-	starts      map[*startCall]struct{} // in progress, or returned without a list since
+	starts      map[*startCall]struct{} // in progress, or returned, but no list has arrived since
 	stops       map[containerRun]*containerStop
 	termination *Termination  // the newest one; nil: none since Forget
 	podStop     *podStop      // the newest one; nil: none, or containers stop one by one
@@ -75,8 +75,8 @@ func (p *podState) unlock() {
 	p.mu.Unlock()
 }
 
-// wake makes all who wait for a change of the pod look again (waitWhile): its termination, its stops, PostStart and
-// KillContainer. Call it after a change of what they wait for. The caller holds the mutex.
+// wake makes everybody who waits for a change of the pod (waitWhile) look again: the termination, the stops, PostStart and
+// KillContainer. Call it after a change for which they may wait. The caller holds the mutex.
 func (p *podState) wake() {
 	if p.changed != nil {
 		close(p.changed)

@@ -182,7 +182,7 @@ func (s *containerStop) waitForHook() {
 	}
 }
 
-// watchExit calls cancel, which cancels the hook's context ctx, with [CauseContainerExited] when the container exits. It
+// watchExit cancels the hook's context ctx when the container exits: it calls cancel with [CauseContainerExited]. It
 // watches in another goroutine until ctx ends, and calls failed if the watcher panics. Without an ExitWatcher it does nothing.
 func (p *podState) watchExit(ctx context.Context, apiPod *v1.Pod, c Container, cancel context.CancelCauseFunc, failed func(error)) {
 	watcher := p.terminator.opts.Exits

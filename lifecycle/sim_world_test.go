@@ -64,7 +64,7 @@ type simRun struct {
 	endOnce    sync.Once
 	signalOnce sync.Once
 	ended      chan struct{}    // closed when the run has ended
-	recordEnd  func(how string) // of the record
+	recordEnd  func(how string) // tells the record that the run has ended
 }
 
 // draw calls do with the random generator of an entity, which is a container, a hook or a kind of call. It

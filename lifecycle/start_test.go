@@ -13,9 +13,9 @@ import (
 	"github.com/kubegrace/kubegrace/lifecycle/lifecycletest"
 )
 
-// A termination cancels the context of a start in progress, and the start fails at once. The runtime's list decides whether
-// its container runs all the same: a container that runs is stopped; if none runs, the container is NotFound. Start returns
-// ErrTerminating and the error of the start function.
+// A termination cancels the context of a start in progress. The start function then returns an error or panics, but may have
+// started its container all the same. The runtime's list decides: a container that runs is stopped; if none runs, the
+// container is NotFound. Start returns ErrTerminating and the error of the start function.
 func TestTerminationCancelsAStart(t *testing.T) {
 	cancelled := errors.New("pull cancelled")
 	for name, test := range map[string]struct {
@@ -58,8 +58,8 @@ func TestTerminationCancelsAStart(t *testing.T) {
 	}
 }
 
-// A termination cancels a call of Start, which then returns. Each list of containers fails, so the container may be
-// running: its outcome is RuntimeStuck, and its error is that of the list.
+// A termination cancels a call of Start, which then returns. Each list of containers fails until the termination gives up, so
+// the container may be running: its outcome is RuntimeStuck, and its error is that of the list.
 func TestACancelledStartIsStuckIfNoListSucceeds(t *testing.T) {
 	inBubble(t, graceSeconds(1), func(b *testBed) {
 		b.addStopped("app")

@@ -19,9 +19,8 @@ type stopOptions struct {
 	hooks        HandlerRunner // nil: [TerminatorOptions].Hooks
 }
 
-// containerStop is the stopping of one run of a container. begin starts a goroutine that executes the steps of the
-// kubelet's killContainer. A stop that failed may begin again later. The pod's mutex guards the fields
-// that change.
+// containerStop stops one run of a container. begin starts a goroutine that executes the steps of the kubelet's
+// killContainer. A stop that failed may begin again later. The pod's mutex guards the fields that change.
 type containerStop struct {
 	pod       *podState
 	container Container
@@ -91,7 +90,7 @@ func (s *containerStop) isListedAgain() bool {
 }
 
 // replacedBy returns the later run with the same ID that the newest list has instead of this run. It returns nil if there is
-// none, or if this run may be the listed one, because the list does not say when that began. The caller holds the mutex.
+// none, or if the listed run may be this one, because the list does not say when it began. The caller holds the mutex.
 func (s *containerStop) replacedBy() (laterRun *Container) {
 	isListed := s.lastListedIn == s.pod.lists.newestNumber
 	hasNoLaterRun := s.podStop != nil || s.run.began == 0 // StopPod names no ID, and without Began no run is known to be later
@@ -203,8 +202,8 @@ func (s *containerStop) waitForOrder() {
 	})
 }
 
-// manyRuns is the number of runs of one container in one termination after which its stops pause. It is more than an agent
-// starts that restarts a sidecar while the main containers end.
+// manyRuns is the number of runs of one container in one termination after which its stops pause. An agent that restarts a
+// sidecar while the main containers end starts fewer.
 const manyRuns = 10
 
 // pauseAfterManyRuns pauses before a stop if the termination has already stopped manyRuns runs of the container: a runtime

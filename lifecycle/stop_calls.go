@@ -84,8 +84,7 @@ func (c *stopCalls) stopUntilEnded() (Outcome, error) {
 	return OutcomeLeftRunning, c.failure
 }
 
-// setFirstCall notes that the first call is made now. Later calls do not change the time, from which GiveUpAfter may
-// count.
+// setFirstCall notes that the first call is made now. Later calls do not change that time: GiveUpAfter may count from it.
 func (c *stopCalls) setFirstCall() {
 	c.pod.mu.Lock()
 	defer c.pod.mu.Unlock()
@@ -189,8 +188,8 @@ func (c *stopCalls) timeout() int64 {
 	return c.deadline.stopTimeout()
 }
 
-// returnBy returns the time until which the newest call is waited for: slack past the end of its timeout
-// (killAt), but not longer than until the containers are given up. slack is at first StopTimeoutSlack.
+// returnBy returns the end of the wait for the newest call: slack past the end of the call's timeout (killAt), but not later
+// than the time at which the containers are given up. slack is at first StopTimeoutSlack.
 func (c *stopCalls) returnBy() time.Time {
 	killAt := c.newest().killAt
 	if c.options.oneAttempt {

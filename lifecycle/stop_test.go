@@ -41,9 +41,12 @@ func TestFailedStopOfAnEndedContainerIsReported(t *testing.T) {
 // The outcome is that of the StopContainer call that has killed the container, even if a later call still has time:
 //
 //   - At 0 s the first call begins, with 10 s. It kills the container at 10 s.
-//   - At 7.5 s Shorten makes a second call with 2 s, which fails. From now on the runtime lists every 1.3 s.
-//   - At 8.8 s a list has the container, so that a third call follows at 8.9 s. It has the minimum of 2 s, until 10.9 s. It
-//     fails at once, or it succeeds at the kill.
+//   - At 7.5 s Shorten makes a second call with 2 s, which fails. From now on a list waits for the runtime's next poll, at
+//     8.8 s,
+//     10.1 s and so on (every 1.3 s).
+//   - At 8.8 s a list has the container. A third call follows after a pause of 0.1 s, at 8.9 s. It has the minimum of 2 s,
+//     until
+//     10.9 s. It fails at once, or it succeeds at the kill.
 //   - At 10.1 s a list lacks the container.
 func TestKillByAnEarlierCallIsReported(t *testing.T) {
 	for _, test := range []struct {
@@ -152,8 +155,8 @@ func TestStopJustAfterTheDeadlineKeepsTheMinimumTimeout(t *testing.T) {
 	}
 }
 
-// The first StopContainer call fails after 3 s. The second begins 0.1 s later and does not return until 6 s, when it is given
-// up. The error says how long the second call took, not how long both did.
+// The first StopContainer call fails after 3 s. The second begins after a pause of 0.1 s and does not return. It is given up
+// at 5 s + 1 s (GiveUpAfter) = 6 s. The error says how long the second call took, 6 s - 3.1 s = 2.9 s, not how long both did.
 func TestErrorOfAHangingStopHasItsOwnTime(t *testing.T) {
 	inBubble(t, graceSeconds(5), func(b *testBed) {
 		b.addStopped("app")

@@ -65,8 +65,8 @@ func TestIDInTheMessageOfTheKillingEvent(t *testing.T) {
 	})
 }
 
-// A pod without a UID is identified by namespace and name, so a copy joins the same termination, and a pod
-// with another name does not.
+// A pod without a UID is identified by namespace and name: Terminate for a copy of the pod returns the termination in
+// progress. For a pod with another name it begins another termination.
 func TestPodWithoutUIDIsIdentifiedByName(t *testing.T) {
 	inBubble(t, graceSeconds(10), func(b *testBed) {
 		b.pod.UID = ""
@@ -92,8 +92,8 @@ func (do loggerFunc) Error(error, string, ...any)    { do() }
 func (do loggerFunc) WithValues(...any) klog.LogSink { return do }
 func (do loggerFunc) WithName(string) klog.LogSink   { return do }
 
-// The agent's logger calls the terminator. That would deadlock if the terminator held a mutex while it
-// logs.
+// The agent's logger calls the terminator. That would deadlock if the terminator held a mutex while it logs. The container's
+// first stop fails, so that the terminator logs the failure and later the outcome.
 func TestLoggerMayCallTheTerminator(t *testing.T) {
 	inBubble(t, graceSeconds(10), func(b *testBed) {
 		b.addMain("app", nil, lifecycletest.Script{FailStops: 1})
