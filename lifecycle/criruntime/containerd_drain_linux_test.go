@@ -139,8 +139,8 @@ func (d *drainedNode) run(t *testing.T) {
 	<-manager.Ready()
 }
 
-// testContainerdIsDrained announces a poweroff on a node with four pods, and checks the report, the exit
-// codes and the order of the ends.
+// testContainerdIsDrained announces a poweroff on a node with four pods, and checks the report, the exit codes and the order of
+// the ends. web, stubborn and meshed are in the first bucket of 50 s, and critical is in the second one of 10 s.
 func testContainerdIsDrained(t *testing.T, build containerdtest.Build, restarts bool) {
 	d := newDrainedNode(t, build)
 	if restarts {

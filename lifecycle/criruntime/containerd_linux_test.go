@@ -136,8 +136,9 @@ func (c *containerd) testExecIsCancelled(t *testing.T) {
 	require.Equal(t, "ready\nstarted\n", output, "without the file survived")
 }
 
-// An exit is detected little more than 1 s after the container has finished. The test takes the shortest of five delays, because a
-// busy machine may delay some.
+// An exit is detected little more than 1 s after the container has finished, because the containers are listed every second.
+// The
+// test takes the shortest of five delays, because a busy machine may delay some.
 func (c *containerd) testExitIsDetected(t *testing.T) {
 	best := time.Hour
 	for i := range 5 {
@@ -153,7 +154,8 @@ func (c *containerd) testExitIsDetected(t *testing.T) {
 	require.LessOrEqual(t, best, 1200*time.Millisecond)
 }
 
-// Every method gets a container that has exited, and one that containerd does not know.
+// For a container that has exited, StopContainer succeeds and RunInContainer fails. For one that containerd does not know,
+// RunInContainer returns ErrContainerNotFound. In both cases the channel that Exited returns is closed.
 func (c *containerd) testContainerHasExitedOrIsUnknown(t *testing.T) {
 	_, id := c.startReady(t, "gone", "obedient:1")
 	require.NoError(t, c.runtime.StopContainer(t.Context(), id, 60))
@@ -208,7 +210,7 @@ func (c *containerd) testPodsAreListed(t *testing.T) {
 	require.Empty(t, runningIDs(t, c.runtime, pod))
 }
 
-// listed returns a pod from the list, or nil.
+// listed returns the pod from the list of Runtime.Pods, or nil.
 func (c *containerd) listed(t *testing.T, pod *v1.Pod) *v1.Pod {
 	t.Helper()
 	pods, err := c.runtime.Pods(t.Context())

@@ -80,7 +80,9 @@ func TestRunInContainerSendsWholeSecondsAndEnforcesTheExactTimeout(t *testing.T)
 	}
 }
 
-// A command that does not end is cancelled at its timeout, and also when the caller's context ends.
+// The command of an exec hook does not end. It is cancelled at its timeout of 0.1 s. A second one, without a timeout, is
+// cancelled
+// when the caller's context ends.
 func TestRunInContainerEndsACommandAtItsTimeout(t *testing.T) {
 	s := newFake()
 	ended := make(chan struct{}, 2)

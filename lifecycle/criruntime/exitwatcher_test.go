@@ -94,9 +94,9 @@ func TestPollingDetectsAnExitWithinOneInterval(t *testing.T) {
 	})
 }
 
-// A container has exited before it is watched. If nothing else is watched, polling begins with a list, which finds the
-// exit at once. While another container is polled, the list at the end of the interval finds the exit, and also that a
-// container does not exist. The running container stays watched.
+// b has exited before it is watched. If nothing else is watched, polling begins with a list, which finds the exit at once.
+// While the running container a is polled, the list at the end of the interval finds the exit of b, and also that "gone" does
+// not exist. a stays watched.
 func TestPollingDetectsAnEarlierExit(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l, w := startWatcher(t)
@@ -128,7 +128,8 @@ func TestCreatedAndUnknownContainersHaveNotExited(t *testing.T) {
 	})
 }
 
-// While no container is watched, nothing is listed, even for an hour.
+// While no container is watched, nothing is listed, even for an hour. "gone" does not exist, so the first list ends its
+// watch, and for another hour nothing is listed.
 func TestPollingStopsWhileNothingIsWatched(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l, w := startWatcher(t)
@@ -141,8 +142,8 @@ func TestPollingStopsWhileNothingIsWatched(t *testing.T) {
 	})
 }
 
-// A failed list says nothing about a container, so it must not be taken for its exit. The exit is found when lists
-// succeed again.
+// A failed list says nothing about a container, so it must not be taken for the container's exit. The exit is found once
+// lists succeed again.
 func TestPollingDetectsAnExitOnlyOnceListsSucceed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l, w := startWatcher(t)

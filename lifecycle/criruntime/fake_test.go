@@ -42,8 +42,8 @@ type fakeContainer struct {
 	status  *runtimeapi.ContainerStatus
 }
 
-// fake is a container runtime that stores sandboxes and containers, runs nothing, and records its calls. Tests
-// set the fields above mu before it serves.
+// fake is a container runtime that stores sandboxes and containers, runs nothing, and records the calls that it gets. Tests
+// set the fields above mu before they serve it.
 type fake struct {
 	runtimeapi.UnimplementedRuntimeServiceServer
 

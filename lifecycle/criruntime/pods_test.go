@@ -57,8 +57,8 @@ func TestPodsReadsTheKubeletsLabelsAndAnnotations(t *testing.T) {
 }
 
 // Each case makes one pod with the kubelet k on the runtime s, and checks what Pods derives from its containers and
-// sandboxes: grace periods, states and addresses. In each case Pods must list exactly this pod, with a state of each
-// container.
+// sandboxes: grace periods, states and addresses. A kubelet writes the pod's grace periods into the annotations of each
+// container that it creates. In each case Pods must list exactly this pod, with a state of each container.
 func TestPodsOfContainersInEachState(t *testing.T) {
 	for name, c := range map[string]struct {
 		make func(t *testing.T, s *fake, k kubelet) // makes the pod

@@ -60,8 +60,9 @@ func TestStopContainerDistinguishesAnUnknownContainerFromAFailure(t *testing.T) 
 	require.EqualError(t, err, `failed to stop container "unknown": rpc error: code = Internal desc = broken`)
 }
 
-// A container was created and never started. The runtime does not stop it, though it could still be started. Therefore
-// StopContainer removes it. A container that was started is not removed.
+// A container was created and never started. The runtime does not stop it, though it could still be started, so StopContainer
+// removes it. If the removal fails, StopContainer does too, and the container does not count as exited. A container that
+// was started is not removed.
 func TestStopContainerRemovesACreatedContainer(t *testing.T) {
 	s := newFake()
 	runtime := s.dial(t, criruntime.Options{})

@@ -18,7 +18,7 @@ type absence struct {
 	periods []period
 }
 
-// period is from a time until just before another.
+// period begins at from and ends just before to.
 type period struct{ from, to time.Time }
 
 // Away makes the runtime unavailable for a period, as if its process had crashed. The period lasts from

@@ -13,8 +13,8 @@ import (
 	"github.com/kubegrace/kubegrace/lifecycle/lifecycletest"
 )
 
-// The runtime is away from 1 s to 3 s. A StopContainer call in progress fails at 1 s, and a command fails at once. A second
-// StopContainer call at 3 s works. It returns at 5 s, because the container takes 5 s from the first signal, at 0 s.
+// The runtime is away from 1 s to 3 s. A StopContainer call, made at 0 s, fails at 1 s, and a command fails at once. A second
+// StopContainer call, at 3 s, works. It returns at 5 s, because the container exits 5 s after its first signal, at 0 s.
 func TestAwayMakesCallsFail(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		rt := lifecycletest.NewRuntime()
@@ -31,7 +31,7 @@ func TestAwayMakesCallsFail(t *testing.T) {
 	})
 }
 
-// A container that obeys its signal has its own exit code; one that is killed has 137.
+// A container that obeys its stop signal has its own exit code, 3. One that ignores the signal is killed, and has 137.
 func TestExitCodes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		rt := lifecycletest.NewRuntime()

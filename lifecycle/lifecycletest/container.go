@@ -31,7 +31,7 @@ type container struct {
 	termTimer    *time.Timer // of ExitAfterTerm, from the stop signal; nil: none
 }
 
-// run starts a container, which follows the script. It adds its exit to exits.
+// run starts a container that follows the script, and records its exit in exits.
 func run(pod types.UID, listed lifecycle.Container, script Script, exits *records) *container {
 	c := &container{pod: pod, listed: listed, script: script, records: exits}
 	c.exited, c.setExited = context.WithCancel(context.Background()) //nolint:forbidigo // it outlives the call that starts it

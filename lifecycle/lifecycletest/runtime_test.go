@@ -76,7 +76,8 @@ func TestStopOfAnExitedOrUnknownContainer(t *testing.T) {
 	})
 }
 
-// A call that ignores its context hangs until Release. Calls after Release do not hang.
+// A StopContainer call hangs and ignores its context, which ends after 1 s. It returns only when Release is called, after a
+// minute. Calls after Release do not hang.
 func TestReleaseEndsHangsThatIgnoreTheirContext(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		rt := lifecycletest.NewRuntime()
@@ -92,8 +93,8 @@ func TestReleaseEndsHangsThatIgnoreTheirContext(t *testing.T) {
 	})
 }
 
-// A container is started with the ID of a running one, which ends the old run. The timer of the old run, ExitAfter, must not
-// end the new one.
+// A container is started with the ID of a running one, which ends the old run. The old run's timer, of ExitAfter, must not end
+// the new run.
 func TestStartReplacesAContainerWithTheSameID(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		rt := lifecycletest.NewRuntime()

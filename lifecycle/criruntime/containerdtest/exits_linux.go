@@ -28,7 +28,7 @@ type taskExit struct {
 	ID          string `json:"id"`
 }
 
-// exitRecorder collects the exits of a server's containers.
+// exitRecorder keeps the exits of a server's containers, by container ID.
 type exitRecorder struct {
 	mu          sync.Mutex
 	byContainer map[string]Exit

@@ -10,7 +10,8 @@ import (
 	"github.com/kubegrace/kubegrace/internal/need"
 )
 
-// An image has no libraries, so only a static program works in it. The error names the package to install.
+// An image has no libraries, so only a static program works in it. For another program the error names the package to
+// install. A text file and a missing file are errors too.
 func TestArchiveRefusesAProgramThatIsNotStaticBusybox(t *testing.T) {
 	shell := need.Program(t, "bash", "bash") // not static in any distribution
 	var noImages []Image
