@@ -129,8 +129,8 @@ func TestRepeatedDeleteWithoutOptionsIsForced(t *testing.T) {
 	require.Equal(t, podEndingIn(0, seconds(0)), pod)
 }
 
-// BeforeDelete writes the grace period into the options too, which callers often reuse for many pods. A later change of
-// the options must not change the grace period of the pod.
+// BeforeDelete writes the grace period into the options too, which callers often reuse for many pods. The pod and the options
+// must not share a pointer: changing the options later must not change the grace period of the pod.
 func TestBeforeDeleteSharesNoPointers(t *testing.T) {
 	running, deleted := scheduledPod(seconds(30)), podEndingIn(25*time.Second, seconds(30))
 	for _, pod := range []*v1.Pod{running, deleted} {
@@ -199,7 +199,8 @@ func TestBeforeDeleteOfANilPod(t *testing.T) {
 	require.False(t, pending)
 }
 
-// A delete whose preconditions are met is handled as one without preconditions.
+// The options require the UID and the resourceVersion that the pod has, so the delete is as graceful as one without
+// preconditions.
 func TestBeforeDeleteWithMetPreconditions(t *testing.T) {
 	pod := scheduledPod(seconds(30))
 	pod.UID, pod.ResourceVersion = "u-1", "17"

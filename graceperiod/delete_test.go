@@ -24,7 +24,8 @@ func deleteOptions(seconds *int64) *metav1.DeleteOptions {
 	return &metav1.DeleteOptions{GracePeriodSeconds: seconds}
 }
 
-// Without options a delete is not graceful, and a nil pod is on no node. TestForDeleteAtEdgeValues has the other cases.
+// A delete without options is not graceful, and has 0 s. A nil pod is on no node, so it has 0 s too, whatever is requested.
+// TestForDeleteAtEdgeValues has the other cases.
 func TestForDeleteWithoutPodOrOptions(t *testing.T) {
 	for _, c := range []struct {
 		name     string
@@ -55,7 +56,8 @@ func TestCheckGracefulDeleteWithoutPodOrOptions(t *testing.T) {
 	}
 }
 
-// CheckGracefulDelete writes the grace period into the options of a pod's delete. A nil pod is not scheduled, so it has 0 s.
+// CheckGracefulDelete writes the pod's own grace period, 30 s, into the options of its delete. Changing the options then does
+// not change the pod. A nil pod is not scheduled, so it has 0 s.
 func TestCheckGracefulDelete(t *testing.T) {
 	var strategy graceperiod.PodDeleteStrategy
 	pod, options := scheduledPod(seconds(30)), deleteOptions(nil)

@@ -32,8 +32,8 @@ func optionalEdges() []*int64 {
 	return optional
 }
 
-// requireExplained checks that an explanation has the result seconds, and that the last rule in it that applied has it
-// too.
+// requireExplained checks that an explanation has the result seconds, that the last rule that applied has the same value, and
+// that the explanation gives a reason.
 func requireExplained(t *testing.T, seconds int64, e graceperiod.Explanation) {
 	t.Helper()
 	require.Equal(t, seconds, e.Seconds)
@@ -82,7 +82,8 @@ func TestForContainerAtEdgeValues(t *testing.T) {
 }
 
 // checkForPod checks ForPod: the result is at least the minimum, and never exceeds the pod's current grace period, if
-// that is positive. It stays the same when it is computed again, and does not shrink for a longer override.
+// that is positive. Computing it again with the result as the current grace period changes nothing. A longer override
+// does not make it shorter.
 func checkForPod(t *testing.T, spec, deletion *int64, current int64, override *int64, longer int64) {
 	pod := podWithSpecAndDeletion(spec, deletion)
 	seconds, shortened := graceperiod.ForPod(pod, current, override)
@@ -103,8 +104,8 @@ func checkForPod(t *testing.T, spec, deletion *int64, current int64, override *i
 	requireExplained(t, seconds, graceperiod.ExplainPod(pod, current, override))
 }
 
-// For all combinations of edge values, the grace period is at least 1 s, never longer than the current one, and does
-// not shrink for a longer override.
+// The spec, the deletion, the pod's current grace period and the override are edge values, in all combinations. The result is
+// at least 1 s and never longer than the current one. The next longer override does not make it shorter.
 func TestForPodAtEdgeValues(t *testing.T) {
 	for _, spec := range []*int64{nil, seconds(math.MinInt64), seconds(0), seconds(30), seconds(math.MaxInt64)} {
 		for _, deletion := range []*int64{nil, seconds(-1), seconds(0), seconds(7), seconds(math.MaxInt64)} {

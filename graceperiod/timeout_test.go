@@ -69,8 +69,8 @@ func TestRemaining(t *testing.T) {
 	}
 }
 
-// An agent that restarts gives a terminating pod the time until its deletionTimestamp, rounded up to
-// seconds, at least 1 s and at most its grace period. A pod without a deletionTimestamp has its whole grace period.
+// An agent that restarts gives a terminating pod the time from testTime until its deletionTimestamp, rounded up to seconds. It
+// gives at least 1 s and at most the grace period. A pod without a deletionTimestamp has its whole grace period.
 func TestLeftOfDeletion(t *testing.T) {
 	notDeleted := podWithSpecAndDeletion(seconds(60), nil)
 	notDeleted.DeletionTimestamp = &metav1.Time{} // zero, which counts as unset

@@ -14,7 +14,8 @@ import (
 	"github.com/kubegrace/kubegrace/graceperiod"
 )
 
-// vectors is the content of testdata/vectors.yaml.
+// vectors is the content of testdata/vectors.yaml. TGPS is terminationGracePeriodSeconds of the spec. Live, Startup and Opt are
+// the grace periods of the probes and of the delete options.
 type vectors struct {
 	Container struct {
 		Cases []struct {
@@ -57,7 +58,7 @@ func readVectors(t *testing.T) vectors {
 	return all
 }
 
-// ForContainer gives the results of the kubelet's setTerminationGracePeriod.
+// For each case of testdata/vectors.yaml, ForContainer returns what the kubelet's setTerminationGracePeriod returns (Want).
 func TestVectorsForContainer(t *testing.T) {
 	cases := readVectors(t).Container.Cases
 	require.Len(t, cases, 11)
@@ -70,7 +71,8 @@ func TestVectorsForContainer(t *testing.T) {
 	}
 }
 
-// ForPod gives the results of the kubelet's calculateEffectiveGracePeriod.
+// For each case of testdata/vectors.yaml, ForPod returns what the kubelet's calculateEffectiveGracePeriod returns (Want). The
+// pods have no current grace period (0).
 func TestVectorsForPod(t *testing.T) {
 	cases := readVectors(t).Pod.Cases
 	require.Len(t, cases, 5)
@@ -83,7 +85,8 @@ func TestVectorsForPod(t *testing.T) {
 	}
 }
 
-// ForDelete and CheckGracefulDelete give the results of the API server's CheckGracefulDelete.
+// For each case of testdata/vectors.yaml, ForDelete and CheckGracefulDelete give the pod what the API server's
+// CheckGracefulDelete gives it (Want). Only CheckGracefulDelete writes the result into the options.
 func TestVectorsForDelete(t *testing.T) {
 	cases := readVectors(t).FirstDelete.Cases
 	require.Len(t, cases, 6)
@@ -104,7 +107,8 @@ func TestVectorsForDelete(t *testing.T) {
 	}
 }
 
-// BeforeDelete gives the results of the API server's rest.BeforeDelete for a pod that has been deleted before.
+// For each case of testdata/vectors.yaml, BeforeDelete does what the API server's rest.BeforeDelete does with a pod that has
+// been deleted before. A case has the stored and the requested grace period, and then what both must become.
 func TestVectorsForRepeatedDelete(t *testing.T) {
 	group := readVectors(t).RepeatedDelete
 	require.Equal(t, []string{"cur", "opt", "want_obj_grace", "want_opt_grace", "graceful", "pending"}, group.Columns)
