@@ -196,7 +196,8 @@ func FuzzDecodedSpec(f *testing.F) {
 	})
 }
 
-// The settings of a node are rejected with an error, or they have a valid schedule.
+// Two buckets are valid if their seconds are not negative, the sum fits into a time.Duration, and the priorities differ. Then
+// the schedule lasts for the sum. Otherwise there is an error. WarnNodeShutdown does not panic in either case.
 func FuzzValidateNodeShutdown(f *testing.F) {
 	f.Add(int32(0), int64(10), int32(0), int64(20), int64(math.MaxInt64))
 	f.Add(int32(math.MinInt32), int64(math.MinInt64), int32(math.MaxInt32), int64(math.MaxInt64), int64(-1))

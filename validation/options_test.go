@@ -25,8 +25,8 @@ func TestForUpdateWithoutAStoredPod(t *testing.T) {
 	require.Zero(t, validation.Options{}.ForUpdate(tenContainers()))
 }
 
-// Every feature is off. An update of a stored pod may still use the features that the stored pod uses already, and
-// no others.
+// Every feature is off. For the update of a stored pod, ForUpdate switches on the features that the stored pod uses already,
+// and no others.
 func TestForUpdateOfAStoredPod(t *testing.T) {
 	const sleepAction, zeroSleep, stopSignals = "PodLifecycleSleepAction", "PodLifecycleSleepActionAllowZero", "ContainerStopSignals"
 	for name, c := range map[string]struct {

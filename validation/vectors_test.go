@@ -66,7 +66,8 @@ func loadVectors(t *testing.T) (v vectors) {
 	return v
 }
 
-// The cases of Kubernetes' TestValidateSleepAction: each sleep is valid, or has the error message that the case names.
+// The cases of Kubernetes' TestValidateSleepAction: each sleep is valid ("ok"), or has one of two messages: msg_off if the
+// feature gate of zero sleeps is off, msg_on if it is on.
 func TestConformanceSleepAction(t *testing.T) {
 	group := loadVectors(t).ValidateSleepAction
 	for _, c := range group.Cases {
@@ -106,8 +107,8 @@ func TestConformanceDropSleepAction(t *testing.T) {
 	}
 }
 
-// The shutdown cases of the kubelet's TestValidateKubeletConfiguration. A case overrides some fields of a
-// valid base, and may have more errors.
+// The shutdown cases of the kubelet's TestValidateKubeletConfiguration. Each case changes some fields of a valid
+// configuration. ValidateNodeShutdown must return the error of the case, and may return more errors.
 func TestConformanceKubeletConfig(t *testing.T) {
 	group := loadVectors(t).KubeletConfigValidation
 	require.NoError(t, validation.ValidateNodeShutdown(config(group.Base.Total, group.Base.Critical, group.Base.ByPriority), group.Base.Gates.options()))

@@ -8,15 +8,15 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown/plan"
 )
 
-// WarnNodeShutdown returns warnings about a shutdown of these pods with valid settings: those
-// of a [plan.Plan], for instance that the schedule exceeds the host's limit or a bucket is
-// shorter than a pod's grace period, and one for each pod, usually a static pod, with a
-// priority class but no priority. Nil pods are ignored. The result is nil if there are none.
+// WarnNodeShutdown returns warnings about a shutdown of these pods; cfg must be valid. They are those of a [plan.Plan],
+// for instance that the schedule exceeds the host's limit, or that a bucket is shorter than a pod's grace period. There is
+// also one for each pod, usually a static pod, that has a priority class but no priority. Nil pods are ignored. The
+// result is nil if there are no warnings.
 //
 // opts are the options of the manager. Also set two fields that a manager sets itself: Steps,
 // because these steps need time too, and Limit, the delay that the host grants, or 0 if unknown.
 func WarnNodeShutdown(cfg plan.Config, pods []*v1.Pod, opts plan.Options) []string {
-	const byPriority = true // the feature of the list by priority is on
+	const byPriority = true // cfg.ShutdownGracePeriodByPodPriority counts: its feature is on
 	schedule := cfg.Schedule(byPriority)
 	if len(schedule) == 0 {
 		return nil // no graceful shutdown is the default, and no mistake

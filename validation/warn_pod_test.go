@@ -53,7 +53,7 @@ func TestWarningAboutASleepAsLongAsTheGracePeriod(t *testing.T) {
 	require.Len(t, warn(spec(withHook(sleep(31)))), 1)
 }
 
-// A grace period is below 2 s, which is the minimum for the stop of a container. So hooks have no time.
+// A container always has 2 s to stop. A grace period below these 2 s leaves its hook no time, be it an exec or a sleep.
 func TestWarningAboutAHookWithoutTime(t *testing.T) {
 	require.Equal(t, []string{hookPath + ": has no time, terminationGracePeriodSeconds is 1"}, warn(spec(withGrace(1), withHook(exec("true")))))
 	require.Contains(t, warn(spec(withGrace(0), withHook(sleep(1)))), hookPath+": has no time, terminationGracePeriodSeconds is 0")
@@ -69,8 +69,9 @@ func TestWarningAboutASleepAsLongAsTheGracePeriodOfAProbe(t *testing.T) {
 	}, warn(spec(withContainer(c))))
 }
 
-// A sidecar has a preStop hook. A warning says that the hook runs when the termination begins, not when the sidecar is
-// stopped.
+// A sidecar has a preStop sleep of 30 s. One warning says that the hook runs when the termination begins, not when the
+// sidecar is
+// stopped. The other one is about the sleep, which is as long as the grace period.
 func TestWarningAboutThePreStopHookOfASidecar(t *testing.T) {
 	require.Equal(t, []string{
 		"spec.initContainers[1].lifecycle.preStop.sleep: 30 is not less than terminationGracePeriodSeconds (30): the container has only 2 s to stop",
