@@ -121,7 +121,9 @@ func TestLifecycleSeries(t *testing.T) {
 	require.Equal(t, "kubelet_pod_stop_signals_count", problems[0].Metric)
 }
 
-// Two handles in one registry have different namespaces. The second handle has nine series of its own.
+// Two handles in one registry have different namespaces. The second handle has nine series of its own: seven counters and
+// gauges,
+// and two histograms.
 func TestTwoNamespacesShareNoSeries(t *testing.T) {
 	reg := prometheus.NewPedanticRegistry()
 	_, err := metrics.NewLifecycle(reg, metrics.Options{})
@@ -204,8 +206,8 @@ func requireStopSignals(t *testing.T, reg prometheus.Gatherer, lines ...string) 
 	require.NoError(t, testutil.GatherAndCompare(reg, strings.NewReader(want), "kubelet_pod_stop_signals_count"))
 }
 
-// Each call of StopSignals replaces all counts of the previous call. Names that are no signals of the API count
-// together as "other".
+// Each call of StopSignals replaces all counts of the previous call. Names that are no signals of the API, here "" and "TERM",
+// count together as "other": 1 + 1 = 2. With nil no count is left.
 func TestStopSignalsAreReplaced(t *testing.T) {
 	m, reg := newLifecycle(t)
 	requireStopSignals(t, reg)

@@ -73,8 +73,8 @@ func TestSeriesAreShared(t *testing.T) {
 	}, values)
 }
 
-// The registry is that of a kubelet, which has registered four of the series. The handles count in the kubelet's
-// series.
+// The registry is that of a kubelet, which has registered four of the series that the handles have too. The handles are made
+// without an error, and count in the kubelet's series.
 func TestSeriesOfAKubeletAreShared(t *testing.T) {
 	kubelet := kubemetrics.NewKubeRegistry()
 	gauge := func(name, help string) *kubemetrics.Gauge {
@@ -113,8 +113,8 @@ kubelet_sleep_action_terminated_early_total 1
 		"kubelet_lifecycle_handler_http_fallbacks_total", "kubelet_sleep_action_terminated_early_total"))
 }
 
-// A gauge is registered with the name and the help of a counter of the handle. New returns an error, and registers
-// nothing.
+// A gauge is registered with the name and the help text of a counter of NewShutdown. NewShutdown returns an error, and
+// registers nothing: only the gauge is left.
 func TestSeriesOfAnotherTypeIsAnError(t *testing.T) {
 	const name, help = "kubelet_graceful_shutdown_pods_refused_total", "Pods that were not admitted because the node was shutting down"
 	reg := prometheus.NewPedanticRegistry()
@@ -127,8 +127,8 @@ func TestSeriesOfAnotherTypeIsAnError(t *testing.T) {
 	require.Len(t, families, 1)
 }
 
-// A counter with another help is registered with a name of the handle. New returns an error and registers nothing, and
-// the counter stays registered.
+// A counter is registered with the name of one of the handle's series, but with another help text. The New function returns
+// an error and registers nothing, and the counter stays registered.
 func TestOneConflictRegistersNothing(t *testing.T) {
 	conflicting := map[string]string{
 		"lifecycle": "kubelet_pod_termination_grace_period_exceeded_total",
