@@ -44,8 +44,8 @@ func TestFutureReturnsItsResult(t *testing.T) {
 	})
 }
 
-// A future has no result. Await returns ErrTimeSpent at its deadline, or the cause of its context when the context
-// ends.
+// A future has no result. Await returns ErrTimeSpent at its deadline, after 3 s. A second Await returns the cause of its
+// context when the context ends, 1 s later.
 func TestFutureWithoutAResult(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		future, complete := call.NewFuture[int]()

@@ -35,8 +35,8 @@ type member struct {
 	name func() string
 }
 
-// Go runs f in a goroutine of the group. name returns the name under which Wait reports f if it hangs; it is
-// called then, in another goroutine.
+// Go runs f in a goroutine of the group. If f hangs, Wait reports it under the name that name returns. name is called only
+// then, from another goroutine.
 func (g *Group) Go(name func() string, f func()) {
 	m := g.add(name)
 	go func() {
@@ -126,7 +126,7 @@ func (g *Group) setProblem(name, problem string) (isNew bool) {
 	return true
 }
 
-// add counts a goroutine with this name as running, until remove is called with the result.
+// add counts a goroutine with this name as running, until remove is called with the member that add returns.
 func (g *Group) add(name func() string) *member {
 	g.mu.Lock()
 	defer g.mu.Unlock()

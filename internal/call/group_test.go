@@ -13,7 +13,7 @@ import (
 	"github.com/kubegrace/kubegrace/internal/call"
 )
 
-// Wait returns immediately if no function of the group is running: before the first, and after it has ended.
+// Wait returns immediately if no function of the group is running: before a first function was started, and after it has ended.
 func TestWaitForAnIdleGroup(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var group call.Group
@@ -43,7 +43,7 @@ func TestWaitForAllFunctions(t *testing.T) {
 	})
 }
 
-// Wait waits for a function that starts after all earlier functions have ended.
+// A function is started after the first one has ended, and Wait has returned. A second Wait waits for it too, 1 s.
 func TestWaitForAGroupThatRunsAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var group call.Group

@@ -11,7 +11,9 @@ import (
 	"github.com/kubegrace/kubegrace/internal/call"
 )
 
-// Guard calls end once if the function returns, panics or ends its goroutine.
+// Guard calls end once, whether the function returns, panics or ends its goroutine. A panic and an ended goroutine become
+// errors
+// with the name of the call.
 func TestGuardCallsEndOnce(t *testing.T) {
 	for name, test := range map[string]struct {
 		f     func() error

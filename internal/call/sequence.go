@@ -12,7 +12,7 @@ type Sequence struct {
 	waiting []func()   // in order; the first one is being called
 }
 
-// Add makes f be called when the functions of earlier Adds have returned: at once if there are none. It does not block.
+// Add has f called when the functions of all earlier Adds have returned, or at once if there are none. Add does not block.
 func (s *Sequence) Add(f func()) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -12,8 +12,8 @@ import (
 	"github.com/kubegrace/kubegrace/internal/call"
 )
 
-// The first of 100 functions blocks. Add returns all the same. When the first function returns, all are called in order, and
-// so is a function that comes later.
+// The first of 100 functions blocks. Add returns all the same, and Wait names the sequence. When the first function may return,
+// all are called in order, and so is a function that is added later.
 func TestSequenceKeepsTheOrder(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var called []int
@@ -39,8 +39,9 @@ func TestSequenceKeepsTheOrder(t *testing.T) {
 	})
 }
 
-// A function that ends its goroutine, as an event recorder does that fails a test, does not keep later functions from being
-// called: neither one that waits already, nor one that comes later.
+// An event recorder that fails a test ends its goroutine (runtime.Goexit). A function that does so does not keep later
+// functions
+// from being called: neither one that is waiting already, nor one that is added later.
 func TestSequenceGoesOnAfterTheEndOfItsGoroutine(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var called []int
