@@ -16,7 +16,7 @@ func WholeSeconds(remaining time.Duration) int64 {
 	return int64(max(sum, 0) / time.Second)
 }
 
-// After returns a channel that delivers a time at t, or that is closed if t has passed. A timer of 0 or less
+// After returns a channel that delivers a time at t, or that is closed if t has passed. time.After with 0 or less
 // would not do: in a bubble of testing/synctest it crashes the race detector of Go 1.26 on a busy machine.
 func After(t time.Time) <-chan time.Time {
 	if remaining := time.Until(t); remaining > 0 {
