@@ -243,8 +243,8 @@ func checkForNodeShutdown(t *testing.T, spec *int64, bucket int64) {
 	requireExplained(t, want, graceperiod.ExplainNodeShutdown(pod, bucket))
 }
 
-// The shorter one decides: the spec's grace period, or the limit of a soft eviction or the seconds of a bucket. They are
-// edge values, in all combinations.
+// The shorter of two numbers decides: the spec's grace period, and the limit of a soft eviction or the seconds of a bucket.
+// Both are edge values, in all combinations.
 func TestOverridesAtEdgeValues(t *testing.T) {
 	for _, spec := range optionalEdges() {
 		for _, limit := range edges() {
