@@ -78,8 +78,9 @@ func TestFutureThatIsCompleteReturnsItsResult(t *testing.T) {
 	}
 }
 
-// The future of Start completes if the function returns, panics or ends its goroutine. The function gets Start's
-// context.
+// The future of Start completes if the function returns, panics or ends its goroutine. The error of the last two has the name
+// of
+// the call. The function gets Start's context.
 func TestStartCompletesItsFuture(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var group call.Group
@@ -107,7 +108,7 @@ func TestStartCompletesItsFuture(t *testing.T) {
 	})
 }
 
-// Group.Wait returns the name of a call that hangs.
+// A call hangs. Group.Wait, which may give up at once, returns the name of the call.
 func TestWaitNamesACallThatHangs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var group call.Group
