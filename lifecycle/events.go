@@ -73,8 +73,8 @@ func (s *containerStop) addError(err error) {
 	s.result.Err = errors.Join(s.result.Err, err)
 }
 
-// waitForEvents waits until the container's events are recorded and OnHook has returned, but only briefly: both
-// usually happen before the termination ends, but a recorder that hangs cannot prevent that end.
+// waitForEvents waits until the container's events are recorded and OnHook has returned, but at most 1 s (waitBriefly): a
+// recorder that hangs must not prevent the end of the termination.
 func (s *containerStop) waitForEvents() {
 	s.pod.mu.Lock()
 	notified := s.lastNotified

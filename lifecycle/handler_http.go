@@ -20,9 +20,9 @@ type HTTPDoer interface {
 // errNoPodIP is the kubelet's error of an httpGet hook whose pod has no IP address.
 var errNoPodIP = errors.New("failed to find networking container")
 
-// get sends the request of an httpGet hook to the hook's host, or to its pod if the hook has none. If the
-// server answered an HTTPS request in plain HTTP, get counts the fallback and records a warning event of the
-// pod, as the kubelet does.
+// get sends the request of an httpGet hook to the hook's host, or to its pod if the hook has none. If the server speaks plain
+// HTTP, and the sender has therefore repeated an HTTPS request over HTTP, get counts this fallback and records a warning
+// event of the pod, as the kubelet does.
 func (r *handlerRunner) get(ctx context.Context, pod *v1.Pod, container *v1.Container, action *v1.HTTPGetAction) error {
 	host := action.Host
 	if host == "" {

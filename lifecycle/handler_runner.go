@@ -144,9 +144,9 @@ func kindOf(handler *v1.LifecycleHandler) handlerKind {
 	}
 }
 
-// hookFailed returns the kubelet's message for a failed hook. hook is its kind in the message, and action
-// what it does. It avoids fmt, which needs a larger stack: when many sleeps are cancelled at once, all
-// their stacks would grow.
+// hookFailed returns the kubelet's message for a failed hook. hook is the kind as the message has it, such as "Exec", and
+// action is the hook's command, path or seconds. It avoids fmt, which needs a larger stack: when many sleeps are cancelled at
+// once, all their stacks would grow.
 func hookFailed(hook, action string, pod *v1.Pod, container *v1.Container, err error) string {
 	name := ""
 	if container != nil {
@@ -198,7 +198,7 @@ func (r *handlerRunner) exec(ctx context.Context, containerID string, cmd []stri
 	return fmt.Sprintf(", message: %q", printed[:min(len(printed), maxOutput)]), err
 }
 
-// sleepTolerance is how much a cancelled sleep may lack and still count as completed. A sleep may be as
+// sleepTolerance is how much of a sleep may be left when it is cancelled, if it is to count as completed. A sleep may be as
 // long as the grace period (KEP-3960), which begins a moment earlier: without the tolerance such a sleep
 // would always be cut. The kubelet lets it complete too.
 const sleepTolerance = 100 * time.Millisecond

@@ -21,7 +21,7 @@ import (
 	"github.com/kubegrace/kubegrace/lifecycle/lifecycletest"
 )
 
-// graceSeconds is the grace period of the pod of a testBed in seconds.
+// graceSeconds is the grace period, in seconds, of a testBed's pod.
 type graceSeconds int64
 
 // testBed has a terminator with a fake runtime, and a pod to terminate.

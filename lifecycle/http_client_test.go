@@ -29,7 +29,7 @@ func clientHook(ctx context.Context, dial func(context.Context, string, string) 
 	return err
 }
 
-// dialPipe is a dial function that makes a pipe, and calls serve with the other end.
+// dialPipe returns a dial function that makes a pipe. The client gets one end of it, and serve the other.
 func dialPipe(serve func(net.Conn)) func(context.Context, string, string) (net.Conn, error) {
 	return func(context.Context, string, string) (net.Conn, error) {
 		client, server := net.Pipe()

@@ -86,7 +86,8 @@ func TestStatusOfTheFallbackRequestCounts(t *testing.T) {
 	require.EqualValues(t, 1, count(fallbackCounter))
 }
 
-// A hook whose scheme fits the server is sent once and keeps its Authorization header.
+// A hook whose scheme fits the server is sent once and keeps its Authorization header. Without the header the server would
+// answer 401, which FailOnHTTPStatus makes an error.
 func TestNoFallbackWhenTheSchemeMatches(t *testing.T) {
 	answer := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Header.Get("Authorization") != "secret" {

@@ -219,7 +219,7 @@ type killInput struct {
 	OnlyContainer string                 // the container that is killed; "": the pod is
 	Probe         graceperiod.KillReason // the probe for which OnlyContainer is killed; "": none has failed
 	Message       string                 // of the Killing event of OnlyContainer; "": the kubelet's
-	Grace         *int64                 // of the pod's spec, in seconds, as the next two
+	Grace         *int64                 // of the pod's spec, in seconds, like the next two fields
 	DeletionGrace *int64                 // of the pod's deletion
 	Override      *int64                 // of the request
 	Containers    []killContainer        // sidecars in their order, then all others
@@ -475,7 +475,7 @@ type killWorld struct {
 	lines killTimeline
 }
 
-// idPrefix is the prefix of a container's name in its ID.
+// The ID of a container is idPrefix and its name.
 const idPrefix = "id-"
 
 // run returns the container with an ID.

@@ -167,8 +167,8 @@ func (p *podState) stop(ctx context.Context, apiPod *v1.Pod, c Container, newDea
 // stopOf returns the stop of a run, in progress or ended; nil if there is none:
 //
 //   - the stop of a run with c's ID and Began;
-//   - else, if c has a Began, one that a caller who did not know Began has begun, unless it ended a run before c;
-//   - else, if c.Began is zero, the stop of any run with the ID, preferably one in progress.
+//   - else, if c has a Began: the stop that was begun with the ID alone, unless it has ended a run before c;
+//   - else, if c has no Began: the stop of any run with the ID, preferably one in progress.
 func (p *podState) stopOf(c Container) *containerStop {
 	if s := p.stops[runOf(c)]; s != nil {
 		return s

@@ -21,7 +21,7 @@ var errHookFailed = errors.New("the hook returned an error; see the result, OnHo
 type preStop struct {
 	handled     bool // this agent or a previous one has begun or skipped it
 	kind        handlerKind
-	ctx         context.Context // its cause is that of the hook's cancellation; nil: the hook was not called
+	ctx         context.Context // the hook's; its cause says why the hook was cancelled; nil: the hook was not called
 	startedAt   time.Time
 	cancelledAt time.Time // zero: not cancelled
 	returned    bool      // the hook has returned, and its outcome is set and logged

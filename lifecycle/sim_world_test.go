@@ -102,7 +102,7 @@ type simCall struct {
 	fault         simFault
 	before, after time.Duration // how long it waits before and after its work
 	hang          time.Duration // how long it hangs, if its fault is to hang
-	variant       int           // of the fault, from 0 to 5
+	variant       int           // chooses among the forms of the fault, from 0 to 5
 }
 
 // drawCall draws what the next call of an entity does.

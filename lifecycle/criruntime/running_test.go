@@ -66,8 +66,9 @@ func TestRunning(t *testing.T) {
 	}
 }
 
-// A sandbox has a container with a kubelet's labels and one without. As long as the labelled one exists, even exited,
-// the other is ignored. When no container has the labels, both are found by their sandbox; here one of them runs.
+// A sandbox has a container with a kubelet's labels and one without (foreign). As long as the labelled one exists, even
+// exited, foreign is ignored. When no container has the labels, Running finds both by their sandbox, and lists foreign,
+// because the other has exited.
 func TestRunningFindsUnlabelledContainersByTheirSandbox(t *testing.T) {
 	s := newFake()
 	runtime := s.dial(t, criruntime.Options{})

@@ -16,9 +16,9 @@ import (
 	"github.com/kubegrace/kubegrace/lifecycle/lifecycletest"
 )
 
-// Running lists only the running containers of the pod, each with the time at which its run began. A container that is started
-// again with its old ID is another run. A removed container is not listed, and removing it again has no effect. Running of a
-// nil pod is an error.
+// Running lists only the running containers of the pod: neither app, which has exited, nor a container of another pod. Each
+// has the time at which its run began. A container that is started again with its old ID is another run. A removed container
+// is not listed, and removing it again has no effect. Running of a nil pod is an error.
 func TestRunningListsRunningContainers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		rt := lifecycletest.NewRuntime()

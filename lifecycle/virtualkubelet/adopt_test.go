@@ -77,10 +77,10 @@ func TestAnAdoptedPodDoesNotRepeatItsHook(t *testing.T) {
 	})
 }
 
-// An adopted pod is deleted with a grace period of 30 s, and by its deletionTimestamp only 10 s of them are left. If it may
-// have been deleted before the agent started, it gets 10 s. If the agent has learnt since that the pod was not deleted,
-// from Adopted.Alive or from a call of UpdatePod or CreatePod, only a difference of the clocks explains the timestamp: the
-// pod gets 30 s.
+// An adopted pod is deleted with a grace period of 30 s. By its deletionTimestamp it was deleted 20 s ago, and only 10 s are
+// left. If it may have been deleted before the agent started, it gets 10 s. If the agent has learnt since that the pod was
+// not deleted, from Adopted.Alive or from a call of UpdatePod or CreatePod, only a difference of the clocks explains the
+// timestamp: the pod gets 30 s.
 func TestAliveOrALaterCallMakesADeletionNew(t *testing.T) {
 	deletedEarlier := func(pod *v1.Pod) *v1.Pod { return deleted(pod, 30, time.Now().Add(-20*second)) }
 	for name, test := range map[string]struct {

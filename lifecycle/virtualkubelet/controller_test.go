@@ -28,8 +28,8 @@ func TestControllerWaitsForSidecars(t *testing.T) {
 	c.awaitPod(func(pod *v1.Pod) bool { return pod.Status.Phase == v1.PodSucceeded })
 }
 
-// A pod is deleted with a grace period of 3600 s, then by force, and a new pod with its name is created. The new pod runs
-// only after the old pod's container has exited.
+// A pod is deleted with a grace period of 3600 s, and then by force, which stops its container with 2 s. A new pod with its
+// name is created. It runs only after the old pod's container has exited.
 func TestControllerReplacesAPodAfterItsEnd(t *testing.T) {
 	c := newCluster(t, 2) // a stop with at most 2 s ends a container
 	c.rt.scripts["app"] = lifecycletest.Script{IgnoreTerm: true}

@@ -16,7 +16,7 @@ type managedPod struct {
 	caller // its name is the pod's
 
 	provider   *Provider
-	key        types.UID       // keyOf the pod
+	key        types.UID       // the pod's UID or, without one, its namespace and name (keyOf)
 	ctx        context.Context // has the values of the call that added the pod; ends when the pod is forgotten or the provider is closed
 	cancel     context.CancelFunc
 	active     context.Context         // ends when nothing may be started any more: with the cause ErrTerminating or ErrClosed
@@ -38,7 +38,7 @@ type workload interface {
 	start() error // starts the pod; an error ends the pod
 	remove() bool // removes the pod from the runtime once it has ended; false if the provider is closed before that
 
-	wasStarted() bool                 // whether the runtime has had anything of the pod: a previous agent has then admitted it
+	wasStarted() bool                 // whether anything of the pod was started: a previous agent has then admitted it
 	mayRun() bool                     // whether anything may still run or restart, so that there is no final status yet
 	hasWork() bool                    // whether the pod has work left: a regular container runs or will restart
 	setSpec(spec *v1.PodSpec)         // is called when the pod has a new spec

@@ -37,8 +37,8 @@ func (c *container) restartsAfter(pod *v1.Pod, end v1.ContainerStateTerminated) 
 	}
 }
 
-// markRestarting records the end of a run that is followed by another, and when that one starts: after a pause that
-// is 0 s at first, then 10 s, and doubles up to 5 min. After a run of more than 10 min it is 0 s again.
+// markRestarting records the end of a run that is followed by another, and when the next run starts: after a pause of 0 s at
+// first, then of 10 s, which doubles up to 5 min. After a run of more than 10 min the pause is 0 s again.
 func (c *container) markRestarting(pod *v1.Pod, end v1.ContainerStateTerminated) {
 	now := time.Now()
 	if c.isRunning() && now.Sub(c.state.Running.StartedAt.Time) > backOffReset {

@@ -82,7 +82,7 @@ func TestStatusesOfAPodRuntime(t *testing.T) {
 			b.create(pod)
 			wait(6 * second)
 			b.deletePod(pod, 30)
-			wait(second)
+			wait(second) // Stop comes at once, with the whole 30 s: the hook of "late" does not run
 			require.Equal(b, []stop{{id: "uid/app", timeout: 30, at: 6 * second}, {id: "uid/late", timeout: 30, at: 6 * second}}, b.sortedStops())
 		}, onFakePodRuntime(p), withHooks)
 	})
@@ -93,7 +93,7 @@ func TestStatusesOfAPodRuntime(t *testing.T) {
 			wait(6 * second)
 			require.Equal(b, v1.PodRunning, b.lastStatus().Phase)
 			p.change(func() { p.hidden["uid"] = true })
-			wait(6 * second)
+			wait(6 * second) // the lists of 10 and 11 s lack the pod
 			require.Equal(b, v1.PodFailed, b.lastStatus().Phase)
 		})
 	})

@@ -101,8 +101,8 @@ func TestStopIsRepeatedUntilAWholePodEnds(t *testing.T) {
 	}
 }
 
-// While the PodRuntime is down, the pod waits and shows the error of Create. Create is called again only after a list has
-// succeeded, because the failed call may have had an effect.
+// While the PodRuntime is down, the pod waits and shows the error of Create. Create is called again only after a list, of
+// which there is one every 5 s, has succeeded and lacks the pod, because the failed call may have had an effect.
 func TestCreateIsRepeatedAfterAList(t *testing.T) {
 	withFakePodRuntime(t, func(b *testbed, p *fakePodRuntime) {
 		wait(second)
