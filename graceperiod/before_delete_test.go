@@ -32,8 +32,7 @@ func podEndingIn(afterTestTime time.Duration, grace *int64) *v1.Pod {
 
 // The first delete of a pod sets its deletionGracePeriodSeconds and deletionTimestamp, writes the grace period into the
 // options, and increments the pod's generation, unless it is 0. The grace period is that of the options, else of the spec. It
-// is
-// 0 without options and for a pod without a node, and a negative one becomes 1.
+// is 0 without options and for a pod without a node, and a negative one becomes 1.
 func TestFirstDelete(t *testing.T) {
 	for _, c := range []struct {
 		name       string
