@@ -79,8 +79,7 @@ func TestFutureThatIsCompleteReturnsItsResult(t *testing.T) {
 }
 
 // The future of Start completes if the function returns, panics or ends its goroutine. The error of the last two has the name
-// of
-// the call. The function gets Start's context.
+// of the call. The function gets Start's context.
 func TestStartCompletesItsFuture(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var group call.Group

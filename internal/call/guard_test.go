@@ -12,8 +12,7 @@ import (
 )
 
 // Guard calls end once, whether the function returns, panics or ends its goroutine. A panic and an ended goroutine become
-// errors
-// with the name of the call.
+// errors with the name of the call.
 func TestGuardCallsEndOnce(t *testing.T) {
 	for name, test := range map[string]struct {
 		f     func() error

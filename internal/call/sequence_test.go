@@ -40,8 +40,7 @@ func TestSequenceKeepsTheOrder(t *testing.T) {
 }
 
 // An event recorder that fails a test ends its goroutine (runtime.Goexit). A function that does so does not keep later
-// functions
-// from being called: neither one that is waiting already, nor one that is added later.
+// functions from being called: neither one that is waiting already, nor one that is added later.
 func TestSequenceGoesOnAfterTheEndOfItsGoroutine(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var called []int
