@@ -25,7 +25,8 @@ func TestValidHooks(t *testing.T) {
 	}
 }
 
-// A hook without a handler is an error, and so is each handler after the first.
+// A hook without a handler has one error. A hook with all four kinds of handler has three: one for each handler after the
+// first, which is the exec. The other mistakes of these three, such as a sleep of -1 s, are not checked.
 func TestHooksWithoutExactlyOneHandler(t *testing.T) {
 	requireErrors(t, validate(spec(withHook(&v1.LifecycleHandler{}))),
 		hookPath+": Required value: must specify a handler type")
@@ -42,7 +43,8 @@ func TestHooksWithoutExactlyOneHandler(t *testing.T) {
 		hookPath+".sleep: Forbidden: may not specify more than 1 handler type")
 }
 
-// Of several handlers, only the first one in the order of the API server is checked.
+// Of several handlers only the first one is checked, in the API server's order: exec, httpGet, tcpSocket, sleep. Here it is
+// an exec without a command, and then a tcpSocket without a port. The sleep has an error only because it is a second handler.
 func TestOnlyTheFirstHandlerIsChecked(t *testing.T) {
 	requireErrors(t, validate(spec(withHook(&v1.LifecycleHandler{
 		Exec: &v1.ExecAction{}, Sleep: &v1.SleepAction{Seconds: 1},
@@ -70,7 +72,8 @@ func TestInvalidHTTPHooks(t *testing.T) {
 		hookPath+".httpGet.port: Internal error: unknown type: 7")
 }
 
-// Both hooks of a container are checked, postStart first, as in the API server.
+// Both hooks of a container are checked, postStart first, as in the API server. Here postStart has no handler, and preStop is
+// an exec without a command.
 func TestPostStartIsCheckedLikePreStop(t *testing.T) {
 	both := v1.Container{Lifecycle: &v1.Lifecycle{PostStart: &v1.LifecycleHandler{}, PreStop: exec()}}
 	requireErrors(t, validate(spec(withContainer(both))),

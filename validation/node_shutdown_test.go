@@ -31,8 +31,9 @@ func total(period time.Duration) plan.Config {
 // mostSeconds is the largest number of seconds that fits into a time.Duration.
 const mostSeconds = math.MaxInt64 / int64(time.Second)
 
-// The kubelet accepts negative seconds, duplicate priorities and a sum that overflows a time.Duration (more than
-// 9223372036 s), although its drain does not work with them. ValidateNodeShutdown rejects them.
+// The kubelet accepts negative seconds, duplicate priorities and a sum that overflows a time.Duration, although its drain
+// does not work with them. ValidateNodeShutdown rejects them. Each pair is a priority and its seconds; mostSeconds,
+// 9223372036 s, is the longest Duration.
 func TestMistakesThatTheKubeletAccepts(t *testing.T) {
 	const list = "invalid configuration: shutdownGracePeriodByPodPriority"
 	for want, cfg := range map[string]plan.Config{
@@ -71,8 +72,9 @@ func podOfClass(name, class string, grace int64) *v1.Pod {
 	}
 }
 
-// A schedule that is long enough for its pods causes no warning, without a limit and with a limit that is as long. Nor
-// does a configuration without graceful shutdown.
+// A schedule that is long enough for its pods causes no warning. The pod plain asks for 30 s. It gets them from the total of
+// 30 s, with a limit of 30 s, and from the bucket of 30 s, without a limit. The pod admitted is critical: it asks for 5 s and
+// its bucket has 5 s. A nil pod is ignored. Without graceful shutdown there is no warning either.
 func TestNodeWithoutWarnings(t *testing.T) {
 	admitted := podOfClass("admitted", "system-node-critical", 5)
 	admitted.Spec.Priority = ptr.To(int32(2_000_001_000))

@@ -13,7 +13,8 @@ import (
 	"github.com/kubegrace/kubegrace/validation"
 )
 
-// The API server accepts each of these specs, even if a spec is useless. So they have no errors.
+// The API server accepts each of these specs, even if a spec is useless, so validate returns no error. Where a case sets no
+// grace period, spec sets one of 30 s.
 func TestValidPods(t *testing.T) {
 	for name, s := range map[string]*v1.PodSpec{
 		"empty":                      spec(),
@@ -28,16 +29,16 @@ func TestValidPods(t *testing.T) {
 	}
 }
 
-// The API server sets a default before it validates, so a missing grace period is an error. So is a
-// missing spec.
+// A spec without a grace period is an error, because the API server sets the default before it validates. A nil spec is an
+// error too. The second call passes a nil path, so the path of its error is only the field's name.
 func TestTheGracePeriodIsRequired(t *testing.T) {
 	requireErrors(t, validate(&v1.PodSpec{}), "spec.terminationGracePeriodSeconds: Required value")
 	requireErrors(t, validation.ValidatePodTermination(&v1.PodSpec{}, validation.Options{}, nil), "terminationGracePeriodSeconds: Required value")
 	requireErrors(t, validate(nil), "spec: Required value")
 }
 
-// Only main containers and sidecars may have a lifecycle, and only their lifecycles are checked further. In other
-// containers an empty lifecycle is an error too.
+// A lifecycle, even an empty one, is an error in an ephemeral container and in an init container that is no sidecar, whether
+// that has another restartPolicy or none. In a sidecar it is allowed and checked: here its hook is an exec without a command.
 func TestLifecycleByKindOfContainer(t *testing.T) {
 	never := v1.Container{RestartPolicy: ptr.To(v1.ContainerRestartPolicy("Never")), Lifecycle: preStop(sleep(1))}
 	requireErrors(t, validate(spec(
@@ -54,7 +55,9 @@ func TestLifecycleByKindOfContainer(t *testing.T) {
 		"spec.ephemeralContainers[1].lifecycle: Forbidden: cannot be set for an Ephemeral Container")
 }
 
-// All errors of a spec are returned in its order.
+// Several containers have several mistakes each: a hook without a handler, a sleep of 99 s in a grace period of 30 s, an
+// unknown stop signal, and wrong grace periods of probes. All errors are returned: those of main containers first, then those
+// of init containers and of ephemeral ones.
 func TestAllErrorsAreReturned(t *testing.T) {
 	bad := v1.Container{
 		Lifecycle:      &v1.Lifecycle{PostStart: &v1.LifecycleHandler{}, PreStop: sleep(99), StopSignal: ptr.To(v1.Signal("SIGNONE"))},
@@ -84,7 +87,8 @@ func TestAllErrorsAreReturned(t *testing.T) {
 	}, paths)
 }
 
-// The spec may be part of a larger object, such as a template. The errors have the path from its root.
+// A spec may be part of a larger object, here of the template of the item with index 3. Each error then has the path from the
+// root of that object. The mistake is an exec hook without a command.
 func TestPathsBeginWithThatOfTheSpec(t *testing.T) {
 	path := field.NewPath("items").Index(3).Child("template", "spec")
 	errs := validation.ValidatePodTermination(spec(withHook(exec())), validation.Options{}, path)

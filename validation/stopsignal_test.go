@@ -57,8 +57,8 @@ func TestStopSignalsOfWindows(t *testing.T) {
 		`spec.containers[0].lifecycle.stopSignal: Unsupported value: "SIGHUP": supported values: "SIGKILL", "SIGTERM"`)
 }
 
-// Which signals are valid depends on spec.os.name, so it must be set. An unknown name is an error of
-// another check.
+// Which signals are valid depends on spec.os.name. Without an OS name any stop signal is an error. With an unknown OS name no
+// stop signal is: another check of the API server refuses the name itself.
 func TestStopSignalRequiresTheOSName(t *testing.T) {
 	const want = "spec.containers[0].lifecycle.stopSignal: Forbidden: may not be set for containers with empty `spec.os.name`"
 	requireErrors(t, validateSignal(v1.SIGTERM, nil), want)

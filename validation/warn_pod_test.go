@@ -37,7 +37,8 @@ func TestPodsWithoutWarnings(t *testing.T) {
 	}
 }
 
-// A grace period of 0 or less is valid, but does not mean what its author expects.
+// A grace period of 0 deletes the pod at once, and a negative one counts as 1 s. Both are valid, but their author may expect
+// something else, so each has a warning.
 func TestWarningAboutTheGracePeriod(t *testing.T) {
 	require.Equal(t, []string{"spec.terminationGracePeriodSeconds: 0 deletes the pod immediately: the API server does not wait for its containers, and their hooks have no time (k/k#120671)"},
 		warn(spec(withGrace(0))))
@@ -69,9 +70,8 @@ func TestWarningAboutASleepAsLongAsTheGracePeriodOfAProbe(t *testing.T) {
 	}, warn(spec(withContainer(c))))
 }
 
-// A sidecar has a preStop sleep of 30 s. One warning says that the hook runs when the termination begins, not when the
-// sidecar is
-// stopped. The other one is about the sleep, which is as long as the grace period.
+// A sidecar has a preStop sleep of 30 s. One warning says that the hook runs when the termination begins, not when the sidecar
+// is stopped. The other one is about the sleep, which is as long as the grace period.
 func TestWarningAboutThePreStopHookOfASidecar(t *testing.T) {
 	require.Equal(t, []string{
 		"spec.initContainers[1].lifecycle.preStop.sleep: 30 is not less than terminationGracePeriodSeconds (30): the container has only 2 s to stop",
