@@ -40,7 +40,7 @@ func NewLifecycle(reg prometheus.Registerer, opts Options) (*Lifecycle, error) {
 		return registerOrFind[counter](r, prometheus.NewCounter(prometheus.CounterOpts{Namespace: namespace, Name: name, Help: help}))
 	}
 	m := &Lifecycle{
-		// The kubelet has these two.
+		// The kubelet has httpFallbacks and sleepsCutShort too, with these texts.
 		httpFallbacks: newCounter("lifecycle_handler_http_fallbacks_total",
 			alphaPrefix+"The number of times lifecycle handlers successfully fell back to http from https."),
 		sleepsCutShort: newCounter("sleep_action_terminated_early_total",
@@ -51,7 +51,7 @@ func NewLifecycle(reg prometheus.Registerer, opts Options) (*Lifecycle, error) {
 			"PreStop hooks that did not return when their context was cancelled."),
 		killedAfterGrace: newCounter("containers_killed_after_grace_total",
 			"Containers that were killed because their grace period had ended."),
-		// The names of this series and of the stop signals are from KEP-4960.
+		// The names of podGraceExceeded and stopSignals are from KEP-4960.
 		podGraceExceeded: newCounter("pod_termination_grace_period_exceeded_total",
 			"Pods with a container that was killed because the termination grace period had ended."),
 		hooks:        registerOrFind[*prometheus.HistogramVec](r, newHookDurations(namespace)),

@@ -122,8 +122,7 @@ func TestLifecycleSeries(t *testing.T) {
 }
 
 // Two handles in one registry have different namespaces. The second handle has nine series of its own: seven counters and
-// gauges,
-// and two histograms.
+// gauges, and two histograms.
 func TestTwoNamespacesShareNoSeries(t *testing.T) {
 	reg := prometheus.NewPedanticRegistry()
 	_, err := metrics.NewLifecycle(reg, metrics.Options{})

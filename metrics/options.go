@@ -21,7 +21,8 @@ func (o Options) namespace() string {
 	return o.Namespace
 }
 
-// validate returns an error for a Namespace that needs quotes in PromQL and becomes another name for most scrapers.
+// validate returns an error for a Namespace with other characters: PromQL would need quotes for the names of the series, and
+// most scrapers would change them.
 func (o Options) validate() error {
 	if isName := regexp.MustCompile(`^[a-zA-Z_:][a-zA-Z0-9_:]*$`).MatchString(o.namespace()); !isName {
 		return fmt.Errorf("Options.Namespace %q: must consist of letters, digits, underscores and colons, and not begin with a digit", o.Namespace)

@@ -61,7 +61,7 @@ func registerOrFind[C any](r *registration, collector prometheus.Collector) C {
 	return result
 }
 
-// describe formats the description of a collector that has only one.
+// describe formats the description of a collector of one series, for an error.
 func describe(c prometheus.Collector) string {
 	descs := make(chan *prometheus.Desc, 1)
 	c.Describe(descs)

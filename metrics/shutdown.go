@@ -32,7 +32,7 @@ func NewShutdown(reg prometheus.Registerer, opts Options) (*Shutdown, error) {
 		return registerOrFind[gauge](r, prometheus.NewGauge(prometheus.GaugeOpts{Namespace: namespace, Name: name, Help: help}))
 	}
 	m := &Shutdown{
-		// The kubelet has these two.
+		// The kubelet has start and end too, with these texts.
 		start: newGauge("graceful_shutdown_start_time_seconds",
 			alphaPrefix+"Last graceful shutdown start time since unix epoch in seconds"),
 		end: newGauge("graceful_shutdown_end_time_seconds",

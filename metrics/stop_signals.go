@@ -13,7 +13,7 @@ type stopSignals struct {
 	counts atomic.Pointer[map[string]int]
 }
 
-// newStopSignals returns a collector without counts.
+// newStopSignals returns a collector that shows nothing until set is called.
 func newStopSignals(namespace string) *stopSignals {
 	return &stopSignals{desc: prometheus.NewDesc(
 		prometheus.BuildFQName(namespace, "", "pod_stop_signals_count"),
