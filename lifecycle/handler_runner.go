@@ -198,9 +198,9 @@ func (r *handlerRunner) exec(ctx context.Context, containerID string, cmd []stri
 	return fmt.Sprintf(", message: %q", printed[:min(len(printed), maxOutput)]), err
 }
 
-// sleepTolerance is how much of a sleep may be left when it is cancelled, if it is to count as completed. A sleep may be as
-// long as the grace period (KEP-3960), which begins a moment earlier: without the tolerance such a sleep
-// would always be cut. The kubelet lets it complete too.
+// A sleep that is cancelled when less than sleepTolerance is left of it counts as completed. A sleep may be as long as the grace
+// period (KEP-3960), which begins a moment earlier: without the tolerance such a sleep would always be cut. The kubelet lets it
+// complete too.
 const sleepTolerance = 100 * time.Millisecond
 
 // sleepCancelledError is the error of a cancelled sleep. It wraps the cause.

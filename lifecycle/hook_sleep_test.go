@@ -87,8 +87,7 @@ func TestSleepHook(t *testing.T) {
 }
 
 // The container of a sleep hook of 20 s exits after 3 s, which ends the hook's context. The agent's own hook runner then
-// returns,
-// with an error or without. In both cases the hook is Cut, and has not failed: there is no FailedPreStopHook event.
+// returns, with an error or without. In both cases the hook is Cut, and has not failed: there is no FailedPreStopHook event.
 func TestCustomRunnersSleepIsCutByContainerExit(t *testing.T) {
 	for _, err := range []error{nil, context.Canceled} {
 		inBubble(t, graceSeconds(30), func(b *testBed) {

@@ -112,8 +112,7 @@ func TestKillContainerIsUnsupportedForAPodStopper(t *testing.T) {
 
 // Container b is killed 12 times, each time in a new run with another ID. The terminator remembers all these stops, because the
 // postStart hook of container a is running. In a termination, more than ten runs of one container would look like a runtime
-// that
-// changes its IDs, and further stops would pause. KillContainer does not pause: the 12 kills take no time.
+// that changes its IDs, and further stops would pause. KillContainer does not pause: the 12 kills take no time.
 func TestKillContainerManyTimesDuringPostStart(t *testing.T) {
 	inBubble(t, 30, func(b *testBed) {
 		a := b.addMain("a", nil, lifecycletest.Script{})

@@ -52,8 +52,7 @@ func (k *kubeletKill) run() killTimeline {
 }
 
 // killContainers kills the containers that are running at a time, in parallel. It computes main containers first and sidecars
-// in
-// reverse order, because a sidecar waits for the ends of those before it. returned is when the last kill returns, and failed
+// in reverse order, because a sidecar waits for the ends of those before it. returned is when the last kill returns, and failed
 // says that one of the kills has failed.
 func (k *kubeletKill) killContainers(at time.Duration) (returned time.Duration, failed bool) {
 	k.terminatedAt, k.failing, returned = map[string]time.Duration{}, nil, at

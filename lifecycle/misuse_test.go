@@ -99,10 +99,9 @@ func (m misuse) close() error {
 	return m.Close(ctx)
 }
 
-// Each case is a mistake that an agent can make. The error or the log must say what is wrong, so that the agent's
-// author can find it; nothing may hang or panic. A call that hangs is logged after 5 s. Calls that wait for release return at
-// the
-// end of the case.
+// Each case is a mistake that an agent can make. The error or the log must say what is wrong, so that the agent's author can
+// find it; nothing may hang or panic. A call that hangs is logged after 5 s. Calls that wait for release return at the end of
+// the case.
 func TestMisuse(t *testing.T) {
 	for name, test := range map[string]struct {
 		options func(o *lifecycle.TerminatorOptions, release <-chan struct{}) // nil: a runtime without containers

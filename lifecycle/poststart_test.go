@@ -21,8 +21,7 @@ func (b *testBed) addPostStart(hook *v1.LifecycleHandler, script lifecycletest.S
 }
 
 // A container with a postStart sleep of 20 s exits after 1 s, which ends the hook's context. The agent's hook runner then
-// returns
-// an error. The hook counts as ended, not as failed: PostStart returns no error after 1 s, and records no event.
+// returns an error. The hook counts as ended, not as failed: PostStart returns no error after 1 s, and records no event.
 func TestPostStartSleepEndsWhenItsContainerExits(t *testing.T) {
 	inBubble(t, graceSeconds(10), func(b *testBed) {
 		b.addPostStart(sleepHandler(20), lifecycletest.Script{ExitAfter: time.Second})

@@ -19,7 +19,7 @@ var errHookFailed = errors.New("the hook returned an error; see the result, OnHo
 
 // preStop is the state of the preStop hook of one run of a container. The pod's mutex guards it.
 type preStop struct {
-	handled     bool // this agent or a previous one has begun or skipped it
+	handled     bool // this agent or a previous one has begun or skipped the hook
 	kind        handlerKind
 	ctx         context.Context // the hook's; its cause says why the hook was cancelled; nil: the hook was not called
 	startedAt   time.Time

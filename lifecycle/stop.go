@@ -13,10 +13,10 @@ import (
 // stopOptions says how a request wants its containers stopped.
 type stopOptions struct {
 	ignoreOrder  bool          // do not wait for other containers (KillContainer)
-	trustSuccess bool          // a successful StopContainer proves that the container has ended
+	trustSuccess bool          // a successful StopContainer proves that the container has ended: no list must confirm it
 	oneAttempt   bool          // the stop ends when the first StopContainer fails
 	message      string        // of the Killing event; "": the kubelet's
-	hooks        HandlerRunner // nil: [TerminatorOptions].Hooks
+	hooks        HandlerRunner // runs the preStop hook; nil: [TerminatorOptions].Hooks does
 }
 
 // containerStop stops one run of a container. begin starts a goroutine that executes the steps of the kubelet's
@@ -49,7 +49,7 @@ type containerStop struct {
 	result      ContainerResult
 }
 
-// newStop returns a stop of one run of a container that has not begun. The caller holds the mutex.
+// newStop returns the stop of one run of a container. The stop has not begun. The caller holds the mutex.
 func newStop(p *podState, c Container) *containerStop {
 	s := &containerStop{pod: p, container: c, run: runOf(c), result: ContainerResult{Name: c.Name, ID: c.ID, Began: c.Began}}
 	s.hook.handled = c.PreStopDone

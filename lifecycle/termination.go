@@ -93,7 +93,7 @@ func (t *Termination) stopNamed(req *Request) {
 // newTermination begins a termination, makes it the pod's current one, and cancels the starts of
 // containers that are in progress. The caller holds the mutex.
 func (p *podState) newTermination(ctx context.Context, apiPod *v1.Pod, req *Request, newDeadline deadline) *Termination {
-	pod := *apiPod // the caller may change its pod, and the runtime would then look for another one
+	pod := *apiPod // a copy: the caller may give its pod another name, and the runtime would then look for another pod
 	t := &Termination{
 		pod: p, ctx: ctx, apiPod: &pod, request: *req, previous: p.termination, deadline: newDeadline, startedAt: time.Now(),
 		done: make(chan struct{}),
@@ -127,7 +127,7 @@ func (t *Termination) requireList() {
 	t.pod.wake()
 }
 
-// usesLists reports whether the runtime lists the containers. If not, the requests have named them.
+// usesLists reports whether the runtime's lists say which containers to stop. If not, the requests name them (Containers).
 func (t *Termination) usesLists() bool { return t.minList > 0 }
 
 // run is the goroutine of the termination. It requests lists until the runtime lists nothing more, and no
@@ -329,8 +329,8 @@ func (t *Termination) mustNotWait(failure error) bool {
 // deadline, or since the termination began if that was later (giveUpAt).
 func (t *Termination) isOverdue() bool { return !time.Now().Before(t.giveUpAt()) }
 
-// foundNothing reports whether there was nothing to stop: a list that is new enough has arrived, no start can
-// add a container any more, and neither has brought one.
+// foundNothing reports whether there was nothing to stop: the required list has arrived, no start can add a container any
+// more, and the termination has not got any container.
 func (t *Termination) foundNothing() bool {
 	return !t.needsList() && !t.awaitsStart() && len(t.stops) == 0
 }

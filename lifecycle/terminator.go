@@ -25,8 +25,8 @@ var (
 	errNoIdentity = errors.New("the pod has neither a UID nor a name")
 )
 
-// check returns an error if a method cannot work: the terminator is nil or zero, or nothing identifies the
-// pod.
+// check returns an error if a method cannot work: the terminator is nil or zero, or the pod is nil or has neither a UID nor a
+// name.
 func (tr *Terminator) check(pod *v1.Pod) error {
 	switch {
 	case tr == nil || tr.ctx == nil:

@@ -137,8 +137,7 @@ func (c *containerd) testExecIsCancelled(t *testing.T) {
 }
 
 // An exit is detected little more than 1 s after the container has finished, because the containers are listed every second.
-// The
-// test takes the shortest of five delays, because a busy machine may delay some.
+// The test takes the shortest of five delays, because a busy machine may delay some.
 func (c *containerd) testExitIsDetected(t *testing.T) {
 	best := time.Hour
 	for i := range 5 {
@@ -179,8 +178,8 @@ func (c *containerd) requireUnknown(t *testing.T, id string) {
 	}
 }
 
-// A pod that a kubelet has started is listed with its grace period and hook while it runs, and with its
-// exit code when it has ended.
+// While a kubelet's pod runs, it is listed with its grace period and hook. When it has ended, it is listed with the exit code
+// 7, with which the script of its container exits on TERM.
 func (c *containerd) testPodsAreListed(t *testing.T) {
 	hook := v1.LifecycleHandler{Exec: &v1.ExecAction{Command: []string{"/bin/true"}}}
 	pod, id := c.startReady(t, "listed", "obedient:1", withHook(hook))
@@ -223,7 +222,8 @@ func (c *containerd) listed(t *testing.T, pod *v1.Pod) *v1.Pod {
 	return nil
 }
 
-// StopPodSandbox kills a running container at once, without a grace period. A second call succeeds.
+// StopPodSandbox kills a running container at once, without a grace period, so that the exit code is 128 + 9 (SIGKILL). A
+// second call succeeds.
 func (c *containerd) testSandboxIsStopped(t *testing.T) {
 	pod, id := c.startReady(t, "sandboxed", "stubborn:1")
 	require.NoError(t, c.runtime.StopPodSandbox(t.Context(), pod))

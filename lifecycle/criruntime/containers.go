@@ -12,8 +12,8 @@ import (
 	"github.com/kubegrace/kubegrace/graceperiod"
 )
 
-// stopMargin is how long a StopContainer call may take beyond its timeout, before the client gives up. It
-// is the kubelet's runtime request timeout.
+// stopMargin is how long a StopContainer call may take beyond its timeout, before the client gives up. The kubelet has the same
+// margin: its runtime request timeout.
 const stopMargin = 2 * time.Minute
 
 // StopContainer sends a container's stop signal, and SIGKILL if it has not exited after timeoutSeconds; 0
@@ -113,7 +113,7 @@ func wholeSeconds(d time.Duration) int64 {
 	return seconds
 }
 
-// remove removes a container that was never started. The error is gRPC's.
+// remove removes a container that was never started. The error is gRPC's, so that isNotFound can read its code.
 func (r *Runtime) remove(ctx context.Context, id string) error {
 	_, err := r.client.RemoveContainer(ctx, &runtimeapi.RemoveContainerRequest{ContainerId: id})
 	return err

@@ -81,8 +81,7 @@ func TestRunInContainerSendsWholeSecondsAndEnforcesTheExactTimeout(t *testing.T)
 }
 
 // The command of an exec hook does not end. It is cancelled at its timeout of 0.1 s. A second one, without a timeout, is
-// cancelled
-// when the caller's context ends.
+// cancelled when the caller's context ends.
 func TestRunInContainerEndsACommandAtItsTimeout(t *testing.T) {
 	s := newFake()
 	ended := make(chan struct{}, 2)

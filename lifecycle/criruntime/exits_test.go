@@ -43,8 +43,8 @@ func requireRunning(t *testing.T, exited <-chan struct{}) {
 	}
 }
 
-// The channel stays open while the container runs, and is closed when it exits. For a container that has
-// exited or is unknown it is closed soon after the call.
+// The channel that Exited returns stays open while the container runs, and is closed when it exits. For a container that had
+// exited before the call, or that is unknown, the channel is closed soon after the call.
 func TestExitIsDetected(t *testing.T) {
 	s := newFake()
 	runtime := s.dial(t, criruntime.Options{})

@@ -12,7 +12,7 @@ import (
 )
 
 const (
-	// pollInterval is the pause between two lists. It is the kubelet's, which lists the containers as often (PLEG).
+	// pollInterval is the pause between two lists of the containers. The kubelet lists them as often (its PLEG).
 	pollInterval = time.Second
 	// listTimeout bounds one list, so that polling continues if an answer is lost.
 	listTimeout = 5 * time.Second

@@ -49,7 +49,7 @@ func TestMisuse(t *testing.T) {
 	}
 }
 
-// A HostIP that is no address is an error of Dial, and not of the first hook.
+// HostIP must be an IP address. Dial refuses a host name: otherwise the mistake would show only when a hook uses it.
 func TestDialRejectsAHostNameAsHostIP(t *testing.T) {
 	_, err := criruntime.Dial(t.Context(), "unix:///run/containerd/containerd.sock", criruntime.Options{HostIP: "node-1"})
 	require.EqualError(t, err, `Options.HostIP "node-1": must be an IP address`)

@@ -11,7 +11,7 @@ import (
 	"k8s.io/klog/v2"
 )
 
-// podsTimeout bounds Pods and PodStatus.
+// podsTimeout is how long a call of Pods or PodStatus waits for the runtime, with all its requests.
 const podsTimeout = 30 * time.Second
 
 // Pods returns the pods that have not ended: those with a ready sandbox or a running container, sorted by
@@ -53,10 +53,9 @@ func (r *Runtime) Pods(ctx context.Context) ([]*v1.Pod, error) {
 	return pods, nil
 }
 
-// readPod builds a pod from the runtime's data. It returns an error only if the runtime does not answer. If
-// the runtime answers a request with an error, the pod is returned without what was requested, such as its
-// IPs, or with exit code 137 for an exited container: a pod of which something is unknown must be stopped
-// too.
+// readPod builds a pod from the runtime's data. It returns an error only if the runtime does not answer. If the runtime answers
+// a request with an error, the pod lacks what was requested, such as its IPs; an exited container then has the exit code 137.
+// Such a pod is returned nevertheless, because a shutdown must stop it too.
 func (r *Runtime) readPod(ctx context.Context, f *foundPod) (*v1.Pod, error) {
 	logger := klog.LoggerWithValues(klog.FromContext(ctx), "pod", klog.KRef(f.identity.namespace, f.identity.name))
 	pod := &v1.Pod{ObjectMeta: metav1.ObjectMeta{Name: f.identity.name, Namespace: f.identity.namespace, UID: f.identity.uid}}

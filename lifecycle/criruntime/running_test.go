@@ -86,8 +86,7 @@ func TestRunningFindsUnlabelledContainersByTheirSandbox(t *testing.T) {
 }
 
 // Running fails if one of the runtime's lists fails: that of the containers, that of the sandboxes, or a stream that breaks
-// off. It
-// never returns an empty or incomplete list, because an empty list would mean that the pod has ended.
+// off. It never returns an empty or incomplete list, because an empty list would mean that the pod has ended.
 func TestRunningFailsWithTheRuntime(t *testing.T) {
 	s := newFake()
 	runtime := s.dial(t, criruntime.Options{})

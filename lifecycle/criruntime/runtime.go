@@ -48,9 +48,9 @@ type Runtime struct {
 	conn      *grpc.ClientConn
 	client    runtimeapi.RuntimeServiceClient
 	exits     *exitWatcher
-	usesUnary atomic.Bool            // the runtime does not implement streamed lists
+	usesUnary atomic.Bool            // the runtime has refused to stream lists, so they are requested in one message
 	name      atomic.Pointer[string] // the runtime's name, once known
-	close     func() error           // runs once
+	close     func() error           // stops exits and closes conn; a second call returns the first one's result
 }
 
 // Dial returns a Runtime for the container runtime at endpoint, which must have the form

@@ -14,10 +14,13 @@ var errAdopts = errors.New("a PodRuntime lists its pods itself")
 
 // Adopted is a pod that a previous process of the agent has left running.
 type Adopted struct {
-	// Pod is the pod from the API server or the agent's own records; nil is an error. The containers
-	// that the [Runtime] lists are running. Containers at the end of the spec have never been started
-	// if their status is missing, or waiting without a lastState. All others have terminated, as their
-	// status says or with an unknown exit code; unless the pod is deleted, the restart policy applies.
+	// Pod is the pod from the API server or the agent's own records; nil is an error. Of its containers
+	//
+	//   - those that the [Runtime] lists are running;
+	//   - the last ones of the spec were never started, if they have no status, or one that is waiting
+	//     without a lastState;
+	//   - all others have terminated, as their status says or with an unknown exit code. Unless the pod
+	//     is deleted, the restart policy applies to them.
 	Pod *v1.Pod
 	// Alive is true if this process has read the pod from the API server and it was not deleted. A
 	// later deletion then has its full grace period. If Alive is false, the pod may have been deleted

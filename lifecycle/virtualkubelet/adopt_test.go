@@ -115,9 +115,8 @@ func TestAliveOrALaterCallMakesADeletionNew(t *testing.T) {
 }
 
 // A pod has two containers. One has ended with exit code 0. The other vanishes from the runtime while no agent runs. Adopt
-// takes
-// the end of the first from the pod's status. It reports the other with an unknown exit code, so that the pod has failed. A
-// second Adopt of the pod changes nothing.
+// takes the end of the first from the pod's status. It reports the other with an unknown exit code, so that the pod has failed.
+// A second Adopt of the pod changes nothing.
 func TestAdoptOfAPodThatHasEnded(t *testing.T) {
 	inBubble(t, func(b *testbed) {
 		b.rt.scripts["one"] = lifecycletest.Script{ExitAfter: second}

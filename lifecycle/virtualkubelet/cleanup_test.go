@@ -63,9 +63,8 @@ func TestContainerEndedIsRepeatedUntilItSucceeds(t *testing.T) {
 	}, ends.set)
 }
 
-// A container exits 1 s after each start. Its runs begin at 0 s and, without a back-off, at 1 s; the third start is due at 12
-// s,
-// after a back-off of 10 s. The pod is deleted at 3 s, during this back-off, or at 23 s, while the third start hangs.
+// A container exits 1 s after each start. Its runs begin at 0 s and, without a back-off, at 1 s; the third start is due at
+// 12 s, after a back-off of 10 s. The pod is deleted at 3 s, during this back-off, or at 23 s, while the third start hangs.
 // ContainerEnded has then been called once for each run, and the pod ends.
 func TestContainerEndedIsCalledOnceForEachRun(t *testing.T) {
 	for name, isStarting := range map[string]bool{"deleted during the back-off": false, "deleted during a start that hangs": true} {

@@ -19,9 +19,9 @@ type container struct {
 	reported     *v1.ContainerStatus          // the status from the PodRuntime's last list; nil: it has none
 	lastEnd      *v1.ContainerStateTerminated // the end of the previous run; nil: none
 	restartCount int32
-	restarting   bool // waiting for a restart
-	restartAt    time.Time
-	pause        time.Duration // back-off of the next restart
+	restarting   bool          // waiting for a restart
+	restartAt    time.Time     // the end of the back-off; valid while restarting
+	pause        time.Duration // the back-off of the next restart to be scheduled
 }
 
 // isSidecar reports whether c is a restartable init container (KEP-753).
@@ -83,8 +83,7 @@ func (c *container) adoptStatus(status *v1.ContainerStatus) (lastState v1.Contai
 
 // adopt sets the state of a container that a previous agent has started. runningID is its ID if the runtime lists it, else nil.
 // A container that is not listed restarts if mayRestart is true and its restart policy says so; otherwise it has ended for
-// good.
-// lastState is the state of its last run in the pod's status. If that says no end, the exit code is unknown.
+// good. lastState is the state of its last run in the pod's status. If that says no end, the exit code is unknown.
 func (c *container) adopt(runningID *string, mayRestart bool, pod *v1.Pod, lastState v1.ContainerState) {
 	end := unknownEnd()
 	if lastState.Terminated != nil {

@@ -11,10 +11,9 @@ import (
 	"github.com/kubegrace/kubegrace/lifecycle/lifecycletest"
 )
 
-// A pod is deleted with a grace period of 3600 s. Its regular container ends at once, but its sidecar ignores the stop
-// signal. A
-// second deletion shortens the grace period to 600 s, and the runtime then ends the sidecar at once. Until then no
-// status says that the regular container has ended: virtual-kubelet's controller would remove the pod while the sidecar runs.
+// A pod is deleted with a grace period of 3600 s. Its regular container ends at once, but its sidecar ignores the stop signal.
+// A second deletion shortens the grace period to 600 s, and the runtime then ends the sidecar at once. Until then no status
+// says that the regular container has ended: virtual-kubelet's controller would remove the pod while the sidecar runs.
 func TestControllerWaitsForSidecars(t *testing.T) {
 	c := newCluster(t, 600) // a stop with at most 600 s ends a container
 	c.rt.scripts["proxy"] = lifecycletest.Script{IgnoreTerm: true}

@@ -14,8 +14,7 @@ import (
 )
 
 // A pod is deleted with a grace period of 30 s. Its sleep hook takes 5 s, and its container exits 2 s after its stop signal.
-// The
-// stop has 30 s - 5 s = 25 s, and the pod ends at 5 s + 2 s = 7 s. virtual-kubelet gets only the final status, and the
+// The stop has 30 s - 5 s = 25 s, and the pod ends at 5 s + 2 s = 7 s. virtual-kubelet gets only the final status, and the
 // provider then forgets the pod.
 func TestADeletedPodEndsAndIsForgotten(t *testing.T) {
 	inBubble(t, func(b *testbed) {

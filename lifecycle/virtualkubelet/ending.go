@@ -60,8 +60,8 @@ func (m *managedPod) terminate(ctx context.Context, pod *v1.Pod, override *int64
 	return t, nil
 }
 
-// terminateAgain repeats, after a pause, a termination that could not stop all containers. Only for a deleted pod does
-// virtual-kubelet call again.
+// terminateAgain repeats, after a pause of 10 s, a termination that could not stop all containers. virtual-kubelet repeats only
+// calls of DeletePod, and a pod may terminate without one.
 func (m *managedPod) terminateAgain() {
 	select {
 	case <-time.After(backOffFirst):

@@ -16,9 +16,8 @@ import (
 )
 
 // A pod is deleted with a grace period of 10 s while its start is in progress. The start ignores its context and returns at
-// 20 s.
-// Until then the pod has not ended: DeletePod would return an error for an ended pod. Then its container is killed at once,
-// because the deadline of 10 s has passed.
+// 20 s. Until then the pod has not ended: DeletePod would return an error for an ended pod. Then its container is killed at
+// once, because the deadline of 10 s has passed.
 func TestAStartThatIgnoresItsContextIsAwaitedAndStopped(t *testing.T) {
 	for kind, change := range runtimeKinds() {
 		t.Run(kind, func(t *testing.T) {

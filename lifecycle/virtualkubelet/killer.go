@@ -11,16 +11,16 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown"
 )
 
-// KillPod implements [shutdown.PodKiller]. It begins or shortens the same termination as
-// [Provider.DeletePod], with the grace period of the request, and waits for its end. SetStatus of the request
-// modifies the pod's final status, both in the result of KillPod and in what virtual-kubelet gets; of several calls
-// with a SetStatus the newest counts. The provider keeps the pod until virtual-kubelet deletes it.
+// KillPod implements [shutdown.PodKiller]. It begins or shortens the same termination as [Provider.DeletePod], with the grace
+// period of the request, and waits for its end. SetStatus of the request modifies the pod's final status, both in the result
+// of KillPod and in what virtual-kubelet gets; of several calls with a SetStatus the newest counts. The provider keeps the
+// pod until virtual-kubelet deletes it.
 //
-// ctx bounds only the waiting: when it ends, the error wraps its cause and the termination
-// continues. An unknown pod of which nothing runs is
-// [lifecycle.OutcomeNotFound] without an error. If its containers run, because it was not adopted, the error is an
-// errdefs.ErrNotFound. If containers cannot be stopped, the error is
-// [lifecycle.Result.Err]. After [Provider.Close] the error wraps [shutdown.ErrNoRetry].
+// ctx bounds only the waiting: when it ends, the error wraps its cause and the termination continues. If containers cannot be
+// stopped, the error is [lifecycle.Result.Err]. After [Provider.Close] the error wraps [shutdown.ErrNoRetry].
+//
+// If the provider does not know the pod and nothing of it runs, the result is [lifecycle.OutcomeNotFound] without an error.
+// If its containers run, because it was not adopted, the error is an errdefs.ErrNotFound.
 func (p *Provider) KillPod(ctx context.Context, pod *v1.Pod, req shutdown.KillRequest) (shutdown.KillResult, error) {
 	if err := p.check(pod); err != nil {
 		return shutdown.KillResult{}, err

@@ -148,8 +148,7 @@ func TestCloseLeavesPodsRunning(t *testing.T) {
 }
 
 // A StopContainer call of the pod "pod" and a StartContainer call of "other" ignore the end of their contexts. Close gives up
-// when
-// its own context ends, after a minute, and its error names both calls.
+// when its own context ends, after a minute, and its error names both calls.
 func TestCloseNamesHangingCalls(t *testing.T) {
 	inBubble(t, func(b *testbed) {
 		b.rt.scripts["app"] = lifecycletest.Script{HangStops: -1, HangIgnoresContext: true} // each stop hangs

@@ -18,10 +18,11 @@ const (
 	// maxStarts bounds the concurrent calls of StartContainer or Create, for all pods.
 	maxStarts = 10
 	// defaultPollInterval and leastPollInterval are the default and the least value of [Options.PollInterval]. A shorter
-	// interval is a number without a unit, which means nanoseconds.
+	// interval is probably a mistake: a number without a unit, which Go takes for nanoseconds.
 	defaultPollInterval = 5 * time.Second
 	leastPollInterval   = time.Millisecond
-	// podGiveUpAfter is ten years: the terminator stops a whole pod again and again, and never gives it up.
+	// podGiveUpAfter is the default of GiveUpAfter for whole pods. Ten years mean that the terminator never gives one up, but
+	// stops it again and again.
 	podGiveUpAfter = 10 * 365 * 24 * time.Hour
 )
 

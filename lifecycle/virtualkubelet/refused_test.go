@@ -57,9 +57,8 @@ func TestANewPodWaitsForTheOldOneWithItsName(t *testing.T) {
 		wasDeleted bool                          // the old pod was deleted before the new one came, with 30 s
 		add        func(*testbed, *v1.Pod) error // adds the new pod, at 1 s
 		// ended is when the old pod ends. If it was deleted, and a new pod has its name before it has ended, it was deleted by
-		// force since: it is killed at 1 s + the minimum of 2 s. If it was not deleted, it keeps its own grace period of 30
-		// s, and
-		// its container exits 9 s after its stop signal, at 1 s + 9 s.
+		// force since: it is killed at 1 s + the minimum of 2 s. If it was not deleted, it keeps its own grace period of 30 s,
+		// and its container exits 9 s after its stop signal, at 1 s + 9 s.
 		ended time.Duration
 	}{
 		"deleted, created": {wasDeleted: true, add: func(b *testbed, pod *v1.Pod) error { return b.CreatePod(b.Context(), pod) }, ended: 3 * second},

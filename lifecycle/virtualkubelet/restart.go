@@ -9,8 +9,8 @@ import (
 	v1 "k8s.io/api/core/v1"
 )
 
-// The kubelet's restart back-off: none before the first restart, then 10 s, doubled each time, and none
-// after a run of more than 10 min.
+// The kubelet's restart back-off: none before the first restart, then 10 s, doubled each time up to 5 min. After a run of more
+// than 10 min it begins again with none.
 const (
 	backOffFirst = 10 * time.Second
 	backOffMost  = 5 * time.Minute

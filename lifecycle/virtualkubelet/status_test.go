@@ -41,8 +41,7 @@ func TestNoStatusIsSentUntilSidecarsHaveEnded(t *testing.T) {
 }
 
 // A pod is deleted at 5 s, while its sidecar runs and the start of its regular container lasts until 7 s. StatusChanged sends
-// no
-// status then: no regular container is running, so virtual-kubelet would remove the pod from the API server. The final
+// no status then: no regular container is running, so virtual-kubelet would remove the pod from the API server. The final
 // status comes at 9 s, when the sidecar, which is stopped after the regular container, has taken 2 s to exit.
 func TestNoStatusIsSentWhileAContainerOfADeletedPodStarts(t *testing.T) {
 	inBubble(t, func(b *testbed) {

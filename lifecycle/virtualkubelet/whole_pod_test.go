@@ -223,9 +223,8 @@ func TestAListOlderThanThePodIsIgnored(t *testing.T) {
 	})
 }
 
-// An agent restarts while three pods run, and adopts them from the first list. Before that list Pods fails, and GetPods
-// waits. The
-// API server still has the first pod, which keeps running. It no longer has "gone", which is deleted. "replaced" has a new
+// An agent restarts while three pods run, and adopts them from the first list. Before that list Pods fails, and GetPods waits.
+// The API server still has the first pod, which keeps running. It no longer has "gone", which is deleted. "replaced" has a new
 // UID there: the new pod starts when the old one has ended.
 func TestARestartedAgentAdoptsTheListedPods(t *testing.T) {
 	withFakePodRuntime(t, func(b *testbed, p *fakePodRuntime) {
