@@ -10,9 +10,9 @@ import (
 // minimumKillTimeout is the shortest result of [KillTimeout].
 const minimumKillTimeout = 10 * time.Second
 
-// KillTimeout returns how long to wait for the kill of a pod with a grace period of
-// seconds: one and a half times the grace period, rounded down to whole seconds, but at least 10 s
-// (the kubelet's killPodNow). For 30 it is 45 s. It saturates as [Duration] does.
+// KillTimeout returns how long to wait for the kill of a pod with a grace period of seconds: one and a half times the grace
+// period, rounded down to whole seconds, but at least 10 s (the kubelet's killPodNow). For 30 it is 45 s. It saturates as
+// [Duration] does.
 func KillTimeout(seconds int64) time.Duration {
 	grace := min(max(seconds, 0), maxSeconds) // so that grace+grace/2 cannot overflow
 	return max(minimumKillTimeout, Duration(grace+grace/2))
