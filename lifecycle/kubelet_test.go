@@ -286,7 +286,7 @@ func (c killContainer) answer(call int) stopReply {
 func drawKill(seed uint64) killInput {
 	rng := rand.New(rand.NewPCG(seed, 42)) //nolint:gosec // must be reproducible
 	oneIn := func(n int) bool { return rng.IntN(n) == 0 }
-	seconds := func(share int, most int64) *int64 { // 0 to most in one of share cases, else nil
+	seconds := func(share int, most int64) *int64 { // in one of share cases it draws a number from 0 to most, else nil
 		if !oneIn(share) {
 			return nil
 		}

@@ -44,9 +44,9 @@ func TestVectorsTerminationOrdering(t *testing.T) {
 	}
 }
 
-// requireWaits terminates a pod as the case describes. Each container must have waited for others as many
-// seconds as the case wants. A case has its grace period in Grace or in Waits, and the time until a container
-// exits in ExitAfter or in MainExitAfter.
+// requireWaits terminates a pod as the case describes, and checks how many seconds each container has waited for others. A
+// case of the kubelet has its grace period in Grace or in Waits["init"], and the time until a container exits in ExitAfter or
+// in MainExitAfter; the other one is 0.
 func (c orderingCase) requireWaits(t *testing.T) {
 	grace := max(c.In.Grace, c.In.Waits["init"])
 	inBubble(t, graceSeconds(grace), func(b *testBed) {

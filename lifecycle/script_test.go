@@ -328,7 +328,7 @@ func (s *script) call(l scriptLine) {
 		ctx, cancel = context.WithTimeout(ctx, l.span("timeout"))
 		defer cancel()
 	}
-	name := "" // of the container, or the number or time of the call
+	name := "" // the word after the call: the name of a container, a number or a time
 	if len(l.fields) > 1 {
 		name = l.fields[1]
 	}

@@ -101,14 +101,15 @@ func (s *stopReplies) StopContainer(context.Context, string, int64) error {
 	return result.err
 }
 
-// A StopContainer call with 60 s begins at 0 s. Shorten at 1 s makes a second call with a shorter timeout, while the first is
-// in progress. If the first call fails, it is not repeated, because the second is still in progress. If the first call
-// succeeds after the timeout of the second, the second has killed the container.
+// A StopContainer call with 60 s begins at 0 s. Shorten at 1 s makes a second call, with a shorter timeout, while the first
+// is in progress. If the first call fails, it is not repeated, because the second is in progress: that returns 5 s after its
+// beginning, at 1 s + 5 s = 6 s. In the other case the second call has a timeout of 5 s, so the runtime kills at 6 s. The
+// first call succeeds at 7 s, so the container counts as killed.
 func TestOverlappingStops(t *testing.T) {
 	const s = time.Second
 	for name, test := range map[string]struct {
 		seconds int64        // the timeout of the second call
-		replies []stopResult // of both calls
+		replies []stopResult // of the first call and the second
 		ended   time.Duration
 		want    lifecycle.Outcome
 	}{

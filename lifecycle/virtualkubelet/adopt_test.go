@@ -42,7 +42,7 @@ func TestAnAdoptedDeletionHasTheRemainingTime(t *testing.T) {
 		terminating := deleted(pod, 30, time.Now())
 		require.NoError(b, b.DeletePod(b.Context(), terminating))
 		wait(12 * second)
-		adopted := virtualkubelet.Adopted{Pod: b.currentPod()} // a status of 12 s: the agent restarts 5 s later
+		adopted := virtualkubelet.Adopted{Pod: b.currentPod()} // the pod as it is at 12 s; the next agent adopts it at 17 s
 		wait(5 * second)
 		b.restart(adopted)
 		require.Empty(b, b.rt.Stops(), "the restart stops nothing")

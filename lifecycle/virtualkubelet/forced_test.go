@@ -83,8 +83,8 @@ func TestAnUnknownPodIsNotFound(t *testing.T) {
 // new pod if it gets that UID, or none, which means the newest pod with the name. For any other UID it returns NotFound.
 func TestTheUIDDecidesWhichPodIsDeleted(t *testing.T) {
 	for name, test := range map[string]struct {
-		uid   types.UID // that DeletePod gets
-		stops []stop    // nil: the pod is unknown
+		uid   types.UID // of the pod that DeletePod gets
+		stops []stop    // the calls of StopContainer; nil: DeletePod returns NotFound
 	}{
 		"the UID of the new pod":     {"2", []stop{{id: "2/app", timeout: 30, at: second}}},
 		"the UID of the earlier pod": {"uid", nil},

@@ -18,7 +18,7 @@ import (
 )
 
 // A pod is deleted with a grace period of 30 s, and at 10 s a drain kills it with 5 s. Both share one termination: the hook
-// runs once, the deadline moves from 30 s to 15 s, and the drain and virtual-kubelet get the same final status.
+// runs once, the deadline moves from 30 s to 10 s + 5 s = 15 s, and the drain and virtual-kubelet get the same final status.
 func TestKillPodJoinsTheTerminationOfDeletePod(t *testing.T) {
 	inBubble(t, func(b *testbed) {
 		b.rt.scripts["app"] = lifecycletest.Script{IgnoreTerm: true}

@@ -93,8 +93,8 @@ func TestFinalStatus(t *testing.T) {
 			ExitCode: 137, Reason: "Error", StartedAt: start, FinishedAt: end, ContainerID: "virtual-kubelet://uid/stubborn",
 		}, terminated(b, status, "stubborn"))
 		require.Equal(b, v1.PodScheduled, status.Conditions[0].Type)
-		// Of a terminating pod only the final status is sent. That the pod is not ready is noticed when a status is made for it,
-		// or for anybody else, since the first container has ended.
+		// The pod is no longer ready once its first container has ended, at 0 s. The provider sees that only when it computes a
+		// status: at 5 s at the latest, because of a terminating pod it sends only the final status.
 		ready := status.Conditions[2]
 		require.WithinRange(b, ready.LastTransitionTime.Time, start.Time, end.Time)
 		ready.LastTransitionTime = metav1.Time{}
