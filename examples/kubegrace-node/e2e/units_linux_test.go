@@ -28,10 +28,11 @@ func bootWithKubelet(t *testing.T, on platform) (m *machine.Machine, server *con
 	return m, server, containers
 }
 
-// isKubeletActive reports whether kubelet.service runs.
-func isKubeletActive(t *testing.T, m *machine.Machine) bool {
+// kubeletState returns the state of kubelet.service, as systemd names it: "active", "deactivating" while it is being stopped,
+// or "inactive".
+func kubeletState(t *testing.T, m *machine.Machine) string {
 	t.Helper()
-	return m.Run(t, "systemctl", "show", "--property=ActiveState", "--value", kubelet) == "active"
+	return m.Run(t, "systemctl", "show", "--property=ActiveState", "--value", kubelet)
 }
 
 // An agent stops the unit and is killed. Just afterwards the shutdown is cancelled. The restarted agent must start the
@@ -41,7 +42,7 @@ func TestAUnitIsStartedAgainAfterACancelledShutdown(t *testing.T) {
 	m, _, _ := bootWithKubelet(t, newestPlatform(t))
 	before := m.Invocation(t, kubelet)
 	m.Run(t, "systemctl", "poweroff")
-	require.Eventually(t, func() bool { return !isKubeletActive(t, m) }, 4*time.Second, 50*time.Millisecond)
+	require.Eventually(t, func() bool { return kubeletState(t, m) == "inactive" }, 4*time.Second, 50*time.Millisecond)
 	m.Run(t, "systemctl", "kill", "--kill-who=main", "--signal=KILL", agentUnit)
 	m.Run(t, "busctl", "call", "org.freedesktop.login1", "/org/freedesktop/login1", "org.freedesktop.login1.Manager", "CancelScheduledShutdown")
 	m.AwaitInvocation(t, kubelet, before)
@@ -62,19 +63,19 @@ func TestDrainOfAMachineThatStaysUp(t *testing.T) {
 		exits := awaitExits(t, server, containers)
 		checkBuckets(t, asked, exits)
 		checkExitCodes(t, exits)
-		require.False(t, isKubeletActive(t, m))
+		require.Equal(t, "inactive", kubeletState(t, m))
 		require.Contains(t, m.Run(t, "/usr/local/bin/kubegrace-node", "drain"), "shop/database", "a second drain only shows the report again")
 		awaitStatus(t, m, "drained")
 		require.Contains(t, status(t, m, asNobody, noFlags), "kubegrace-node runs, and holds no lock: this machine is drained, or nothing waits for its pods.")
 		m.Run(t, "systemctl", "restart", agentUnit)
-		require.False(t, isKubeletActive(t, m))
+		require.Equal(t, "inactive", kubeletState(t, m))
 		require.Contains(t, m.Run(t, "/usr/local/bin/kubegrace-node", "undrain"), "withdrawn")
-		require.True(t, isKubeletActive(t, m))
+		require.Equal(t, "active", kubeletState(t, m))
 		require.Eventually(t, func() bool { return delaysShutdowns(t, m) }, 20*time.Second, 200*time.Millisecond)
 		m.Run(t, "systemctl", "disable", "--now", agentUnit)
 		m.Run(t, "/usr/local/bin/kubegrace-node", "uninstall", "--remove-state")
 		awaitStatus(t, m, "uninstalled")
 		m.Run(t, "test", "!", "-e", "/var/lib/kubegrace-node", "-a", "!", "-e", "/etc/systemd/logind.conf.d")
-		require.True(t, isKubeletActive(t, m))
+		require.Equal(t, "active", kubeletState(t, m))
 	})
 }
