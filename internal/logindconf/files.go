@@ -50,19 +50,19 @@ func Last(files []File) *File {
 	return nil
 }
 
-// fileNames lists the files that logind reads, in its order. These are one main file, and the drop-ins sorted by name
-// across all directories. Of drop-ins with the same name only the one in the first directory is read
+// fileNames lists the files that logind reads, in its order. These are the main file, if there is one, and the drop-ins
+// sorted by name across all directories. Of drop-ins with the same name only the one in the first directory is read
 // (systemd.unit(5)). It leaves out the drop-ins whose absolute paths are in ignored, so that one of the same name in a
 // later directory is read. unread has the directories that cannot be read.
 func fileNames(host fs.FS, ignored []string) (files []string, unread []File) {
-	var mains []string
+	var mainFile string            // "": none was found
 	dropIns := map[string]string{} // file name: path
-	// The directories are in order of precedence. systemd 252 reads only the main file in /etc. systemd 257
-	// reads the main files in the other directories too.
+	// The directories are in order of precedence. Only the first main file found is read (logind.conf(5)). systemd 257
+	// looks for it in all these directories, systemd 252 only in /etc.
 	for _, dir := range []string{"etc", "run", "usr/local/lib", "usr/lib", "lib"} {
 		main := path.Join(dir, "systemd/logind.conf")
-		if _, err := fs.Stat(host, main); err == nil {
-			mains = append(mains, main)
+		if _, err := fs.Stat(host, main); err == nil && mainFile == "" {
+			mainFile = main
 		}
 		entries, err := fs.ReadDir(host, main+".d")
 		if err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -77,7 +77,9 @@ func fileNames(host fs.FS, ignored []string) (files []string, unread []File) {
 			}
 		}
 	}
-	files = mains[:min(len(mains), 1)] // the first one, if there is any
+	if mainFile != "" {
+		files = append(files, mainFile)
+	}
 	for _, name := range slices.Sorted(maps.Keys(dropIns)) {
 		files = append(files, dropIns[name])
 	}
