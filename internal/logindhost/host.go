@@ -31,8 +31,9 @@ const (
 // Host is a real systemd-logind on its own bus, with empty /run and /etc/systemd. It requires
 // [InNamespace].
 type Host struct {
-	// Bus is the bus of the host. Systemd1 is the scripted systemd on it. RestartBus replaces it.
-	Bus      *Bus
+	// Bus is the bus of the host.
+	Bus *Bus
+	// Systemd1 is the scripted systemd on the bus. RestartBus replaces it.
 	Systemd1 *logindfake.Systemd1
 
 	t    *testing.T
@@ -66,7 +67,8 @@ func StartHost(t *testing.T) *Host {
 	return h
 }
 
-// RestartBus kills the bus and logind, which needs it, and starts both again.
+// RestartBus kills logind, which needs the bus, stops the bus, and starts both again. The scripted systemd has lost its
+// connection, so a new one takes its place.
 func (h *Host) RestartBus() {
 	h.t.Helper()
 	h.Kill()
