@@ -30,9 +30,9 @@ type Broker struct {
 	Login1   *Login1
 	Systemd1 *Systemd1
 
-	folder    string // of the sockets
-	services  string // the address for logind and systemd, where nothing is missing
-	lacks     map[Lack]bool
+	folder    string        // of the sockets
+	services  string        // the address for logind and systemd, where no feature is missing
+	lacks     map[Lack]bool // the features that are missing at Address
 	listeners []net.Listener
 	running   sync.WaitGroup
 
@@ -89,8 +89,9 @@ func (b *Broker) start() (err error) {
 	return err
 }
 
-// listen accepts connections at a socket with this name, and returns its address. At the socket "clients" the bus lacks
-// what the test has chosen. At "services", where the fake logind and systemd connect, nothing is missing.
+// listen accepts connections at a socket with this name, and returns its address. Programs under test connect to the
+// socket "clients", where the features are missing that NewBroker was told to leave out. The scripted logind and systemd
+// connect to "services", where none is missing.
 func (b *Broker) listen(name string) (string, error) {
 	path := filepath.Join(b.folder, name)
 	listener, err := net.ListenUnix("unix", &net.UnixAddr{Net: "unix", Name: path})
