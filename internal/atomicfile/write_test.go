@@ -68,8 +68,8 @@ func TestAnOpenReaderReadsTheOldContent(t *testing.T) {
 	require.Equal(t, "old", seen.String())
 }
 
-// Each of 16 concurrent writers writes 4096 times a digit of its own. In the end the file must have the whole content
-// of one writer.
+// 16 writers concurrently write the file, once each. The content of each is one digit, its own, repeated 4096 times. In
+// the end the file has the whole content of one writer, and no temporary file is left.
 func TestConcurrentWritesDoNotMix(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "state")
