@@ -14,5 +14,5 @@ func Of(pod *v1.Pod) types.UID {
 	return Name(pod)
 }
 
-// Name returns NAMESPACE/NAME of a pod, in the type of a key.
+// Name returns NAMESPACE/NAME of a pod. It is a types.UID because [Of] returns it as the key of a pod without a UID.
 func Name(pod *v1.Pod) types.UID { return types.UID(pod.Namespace + "/" + pod.Name) }
