@@ -248,8 +248,16 @@ func (c *stopCalls) earliestKill() time.Time {
 	return earliest
 }
 
-// setReported sets the outcome that a reply reports; a failed call reports none. The container counts as killed
-// if the timeout of a call had ended when this one returned, or if an earlier call reported it.
+// setReported updates c.reported, the outcome so far, when a call has returned. A failed call changes nothing. After a
+// successful one the outcome is
+//
+//   - Forced, if any call had timeout 0;
+//   - GraceExceeded, if this call or an earlier successful one returned when the runtime had already killed the container
+//     (earliestKill);
+//   - Graceful otherwise.
+//
+// ErrContainerNotFound is a success too, but it only says that the container is gone. The outcome is then NotFound, unless
+// an earlier call has reported that it stopped the container.
 func (c *stopCalls) setReported(reply *stopCall) {
 	reply.hasFailed = !reply.isSuccess()
 	returnedAfterKill := !reply.returnedAt.Before(c.earliestKill())
