@@ -14,9 +14,10 @@ import (
 	"github.com/kubegrace/kubegrace/lifecycle"
 )
 
-// startContainer starts one container and runs its postStart hook. If the hook fails, the terminator's PostStart kills the
-// container; that is no error here. A StartContainer that fails may have started the container nevertheless, so startContainer
-// then lists the containers. The error is
+// startContainer starts one container and runs its postStart hook. It starts nothing once p.active has ended, whose cause is
+// ErrTerminating or ErrClosed. A StartContainer that fails may have started the container nevertheless, so startContainer
+// then lists the containers. A failed hook is no error here: the terminator's PostStart kills the container, and the
+// container's state shows it. The error is
 //
 //   - errWillRestart if the container does not run, and the restart policy repeats the start;
 //   - that of StartContainer if the container does not run, and will not;
@@ -26,7 +27,7 @@ func (p *containerPod) startContainer(c *container) error {
 		return context.Cause(p.active)
 	}
 	var id string
-	var startErr error // from StartContainer; nil: it has returned an ID or was not called
+	var startErr error // from StartContainer; nil: it has succeeded or was not called
 	pod := p.podWithStatus()
 	err := p.provider.terminator.Start(p.ctx, pod, c.spec.Name, func(ctx context.Context) error {
 		id, startErr = p.callStartContainer(ctx, pod, c)
@@ -46,7 +47,7 @@ func (p *containerPod) startContainer(c *container) error {
 	if errors.Is(err, lifecycle.ErrClosed) {
 		return err
 	}
-	return nil // a failed hook shows in the container's state
+	return nil // a failed hook shows in the container's state; if the pod's termination has begun, p.active has ended
 }
 
 // checkFailedStart lists the containers after StartContainer has failed with startErr. If the container runs nevertheless,

@@ -15,7 +15,7 @@ import (
 // A second deletion shortens the grace period to 600 s, and the runtime then ends the sidecar at once. Until then no status
 // says that the regular container has ended: virtual-kubelet's controller would remove the pod while the sidecar runs.
 func TestControllerWaitsForSidecars(t *testing.T) {
-	c := newCluster(t, 600) // a stop with at most 600 s ends a container
+	c := newCluster(t, 600) // a stop with a timeout of 600 s or less ends a container at once
 	c.rt.scripts["proxy"] = lifecycletest.Script{IgnoreTerm: true}
 	pod := podOf(plain("app"))
 	pod.Spec.InitContainers = []v1.Container{sidecar("proxy")}
@@ -27,10 +27,11 @@ func TestControllerWaitsForSidecars(t *testing.T) {
 	c.awaitPod(func(pod *v1.Pod) bool { return pod.Status.Phase == v1.PodSucceeded })
 }
 
-// A pod is deleted with a grace period of 3600 s, and then by force, which stops its container with 2 s. A new pod with its
-// name is created. It runs only after the old pod's container has exited.
+// A pod whose container ignores the stop signal is deleted with a grace period of 3600 s, and then by force, which stops the
+// container with a timeout of 2 s. Only this stop ends the container. A new pod with the same name is created right after the
+// forced deletion. It runs only after the old pod's container has exited.
 func TestControllerReplacesAPodAfterItsEnd(t *testing.T) {
-	c := newCluster(t, 2) // a stop with at most 2 s ends a container
+	c := newCluster(t, 2) // a stop with a timeout of 2 s or less ends a container at once
 	c.rt.scripts["app"] = lifecycletest.Script{IgnoreTerm: true}
 	c.createRunning(podOf(plain("app")))
 	c.kubectlDelete(3600)
@@ -44,7 +45,7 @@ func TestControllerReplacesAPodAfterItsEnd(t *testing.T) {
 // removes a deleted pod at once if its status has no running container. Here it must wait: the init container exits at
 // its stop signal, and the pod gets a final status.
 func TestControllerWaitsForInitContainers(t *testing.T) {
-	c := newCluster(t, 2) // a stop with at most 2 s would end a container; the one with 3600 s sends a signal, which init obeys
+	c := newCluster(t, 2) // the timeout of 3600 s is longer, so the stop below only sends a signal, which init obeys
 	pod := podOf(plain("app"))
 	pod.Spec.InitContainers = []v1.Container{plain("init")}
 	c.create(pod)

@@ -105,15 +105,18 @@ func (m *managedPod) finalStatus() *v1.PodStatus {
 	return m.ending.final
 }
 
-// podWithStatus returns a copy of the pod with its current status.
+// podWithStatus returns a copy of the pod with its current status, including what Options.Status sets.
 func (m *managedPod) podWithStatus() *v1.Pod {
 	m.mu.Lock()
 	pod, isFinal := m.copyLocked(), m.ending.final != nil
 	m.mu.Unlock()
-	return m.addCustomStatus(pod, isFinal)
+	if isFinal {
+		return pod // finalizeIfEnded has called Options.Status
+	}
+	return m.callOptionsStatus(pod)
 }
 
-// copyLocked returns a copy of the pod with its current status, without the fields that Options.Status sets:
+// copyLocked returns a copy of the pod with its current status. What Options.Status sets is only in a final status:
 // Options.Status must not be called with the mutex held. The caller holds the mutex.
 func (m *managedPod) copyLocked() *v1.Pod {
 	pod := m.desired.copy()
@@ -128,11 +131,11 @@ func (m *managedPod) copyLocked() *v1.Pod {
 	return pod
 }
 
-// addCustomStatus lets Options.Status set the fields that this package does not know, such as the podIP, and returns
-// pod. All later copies of the pod have the annotations that Options.Status sets. A final status has all this already.
-func (m *managedPod) addCustomStatus(pod *v1.Pod, isFinal bool) *v1.Pod {
+// callOptionsStatus lets Options.Status set the fields of pod that only the agent knows, such as the podIP, and returns
+// pod. All later copies of the pod have the annotations that Options.Status sets.
+func (m *managedPod) callOptionsStatus(pod *v1.Pod) *v1.Pod {
 	setStatus := m.provider.opts.Status
-	if isFinal || setStatus == nil {
+	if setStatus == nil {
 		return pod
 	}
 	before := maps.Clone(pod.Annotations)

@@ -473,8 +473,9 @@ func TestMisuse(t *testing.T) {
 			pod := m.createPod("a")
 			require.NoError(m, m.DeletePod(m.Context(), pod))
 			wait(time.Minute)
-			// Of the grace period of 5 s, 1 s passes until the list that DeletePod requests, because lists are 1 s apart. StopPod
-			// may return 10 s after its timeout: StopTimeoutSlack is 5 s and a PollInterval of 5 s.
+			// The grace period is 5 s. The list that DeletePod requests begins 1 s later, because lists are 1 s apart, so the
+			// timeout of StopPod is the 4 s that are left. StopPod may return up to 10 s after that: the default of
+			// StopTimeoutSlack is 5 s, and a PollInterval, also 5 s, is added. 4 s + 10 s = 14 s.
 			m.requireLogged("Failed to stop container: StopPod with timeout 4 has not returned after 14s")
 		},
 		"Create hangs": func(m *misuse) {

@@ -45,7 +45,9 @@ func (m *managedPod) sendStatuses() {
 func (m *managedPod) send() (isRemovable bool) {
 	pod, isFinal := m.nextToSend()
 	if pod != nil {
-		pod = m.addCustomStatus(pod, isFinal)
+		if !isFinal {
+			pod = m.callOptionsStatus(pod)
+		}
 		returned := m.watchCall(m.ctx, "the callback of NotifyPods", 0)
 		(*m.provider.notify.Load())(pod)
 		returned()
