@@ -83,15 +83,18 @@ func (l *lock) state() State {
 	}
 }
 
-// beginSession records that a session is connected. If no lock is held, it also records that an attempt to adopt the
-// previous agent's lock is in progress, although the session makes it later, and only if a shutdown is pending. The drain
-// of that shutdown thus knows that it has to wait for the attempt: during a shutdown a host grants no new lock.
+// beginSession records that a session is connected, and begins a new epoch.
+//
+// If no lock is held, it also records that an attempt to adopt the previous agent's lock is in progress. The session makes
+// the attempt later, and only if a shutdown is pending; otherwise it takes a new lock, which ends the attempt too. It is
+// recorded now because the drain of a pending shutdown may begin before the attempt, and must wait for it: during a shutdown
+// a host grants no new lock.
 func (l *lock) beginSession() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.isSessionUp = true
 	l.epoch++
-	l.beginAdoptionAttempt()
+	l.beginAdoptionAttempt() // unless a lock is held
 }
 
 // endSession records that the session has ended. The held lock may have been lost with it.

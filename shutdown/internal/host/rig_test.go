@@ -191,5 +191,5 @@ func (r *rig) setShutdown(begins bool) {
 func (r *rig) requireLock(state host.State, locks int) {
 	r.t.Helper()
 	require.Equal(r.t, state, r.host.Status().State)
-	require.Equal(r.t, locks, r.script.heldNow())
+	require.Equal(r.t, locks, r.script.heldNow(), "locks held")
 }
