@@ -225,8 +225,9 @@ func endTimes(tt *timetable.Table) (ends []time.Time) {
 	return append(ends, tt.WaitEnd(), tt.At(tt.Budget.End))
 }
 
-// During the first bucket another announcement has a deadline that is 0 to 4 s earlier. It takes at most these seconds from
-// the 10 s of the second bucket. That holds with and without NoRollOver, and for pods with and without a grace period.
+// During the first 20 s of a drain another announcement moves the end of the drain 0 to 4 s earlier. The second bucket loses
+// at most as much of its 10 s. This holds with little, some and ample time of the host, with and without the steps besides
+// the kills (allSteps), with and without NoRollOver, and for pods with and without a grace period.
 func TestADeadlineDuringABucketTakesNoMoreThanItMust(t *testing.T) {
 	for _, opts := range []plan.Options{{}, {NoRollOver: true}, {Steps: allSteps()}, {Steps: allSteps(), NoRollOver: true}} {
 		for _, limit := range []time.Duration{30 * second, 35 * second, time.Hour} {
