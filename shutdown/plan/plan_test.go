@@ -11,8 +11,8 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown/plan"
 )
 
-// granted returns GrantedSeconds by pod name.
-func granted(p plan.Plan) map[string]int64 {
+// grantedByName returns GrantedSeconds by pod name.
+func grantedByName(p plan.Plan) map[string]int64 {
 	all := map[string]int64{}
 	for _, b := range p.Buckets {
 		for _, pod := range b.Pods {
@@ -49,7 +49,7 @@ func TestGrantedSecondsOfTheKubeletsTestPods(t *testing.T) {
 		pod("normal-nil"), pod("critical-nil", critical()), pod("normal", withGrace(2)),
 		pod("critical", critical(), withGrace(2)), pod("normal-long", withGrace(1000)),
 	), plan.Options{NoRollOver: true})
-	require.Equal(t, map[string]int64{"normal-nil": 20, "critical-nil": 10, "normal": 2, "critical": 2, "normal-long": 20}, granted(p))
+	require.Equal(t, map[string]int64{"normal-nil": 20, "critical-nil": 10, "normal": 2, "critical": 2, "normal-long": 20}, grantedByName(p))
 	require.Equal(t, []time.Duration{0, 20 * time.Second, 20 * time.Second, 30 * time.Second}, startsAndEnds(p))
 	require.Equal(t, 32*time.Second, p.Release, "2 s after the last bucket, for containers that have used up their grace period")
 	first := p.Buckets[0].Pods
@@ -65,7 +65,7 @@ func TestOtherStepsTakeNoTimeFromThePods(t *testing.T) {
 	steps := allSteps()
 	steps.Hold = true
 	p := plan.New(twoBuckets(), pods, plan.Options{Steps: steps})
-	require.Equal(t, map[string]int64{"normal": 20, "critical": 10}, granted(p))
+	require.Equal(t, map[string]int64{"normal": 20, "critical": 10}, grantedByName(p))
 	require.Equal(t, []time.Duration{12 * time.Second, 36 * time.Second, 36 * time.Second, 50 * time.Second}, startsAndEnds(p))
 	require.Equal(t, 52*time.Second, p.Release, "2 s after the last bucket, for containers that have used up their grace period")
 	require.Equal(t, p.Release+500*time.Millisecond, p.Wanted.Total(), "with the margin")
@@ -79,14 +79,14 @@ func TestPodsMayUseTheTimeOfEarlierEmptyBuckets(t *testing.T) {
 	pods := list(pod("long", critical(), withGrace(1000)), pod("nil", critical()), pod("short", critical(), withGrace(3)))
 
 	p := plan.New(s, pods, plan.Options{})
-	require.Equal(t, map[string]int64{"long": 20 + 5 + 10, "nil": 10, "short": 3}, granted(p))
+	require.Equal(t, map[string]int64{"long": 20 + 5 + 10, "nil": 10, "short": 3}, grantedByName(p))
 	require.Equal(t, []time.Duration{0, 0, 0, 0, 0, 35 * time.Second}, startsAndEnds(p))
 
 	p = plan.New(s, pods, plan.Options{Steps: allSteps()})
-	require.Equal(t, map[string]int64{"long": 35 + 2*4, "nil": 10, "short": 3}, granted(p))
+	require.Equal(t, map[string]int64{"long": 35 + 2*4, "nil": 10, "short": 3}, grantedByName(p))
 
 	p = plan.New(s, pods, plan.Options{NoRollOver: true})
-	require.Equal(t, map[string]int64{"long": 10, "nil": 10, "short": 3}, granted(p))
+	require.Equal(t, map[string]int64{"long": 10, "nil": 10, "short": 3}, grantedByName(p))
 	require.Equal(t, 10*time.Second, p.Buckets[2].End)
 }
 
