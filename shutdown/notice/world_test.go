@@ -22,7 +22,8 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown/source"
 )
 
-// TestMain makes every request through a proxy fail.
+// TestMain configures a proxy that no request may use: inBubble fails a test that has connected to any address but the
+// metadata service's. It does so before all tests, because net/http reads HTTP_PROXY only once.
 func TestMain(m *testing.M) {
 	if err := os.Setenv("HTTP_PROXY", "http://10.0.0.2:3128"); err != nil {
 		panic(err)
