@@ -71,7 +71,8 @@ func TestReadinessSucceedsForAPodThatIsGone(t *testing.T) {
 }
 
 // The caller decides by the API server's answer whether and when it repeats FlushPod, so the error must wrap
-// that answer. FlushPod itself makes one attempt, and does not delete the pod after a failure.
+// that answer. FlushPod itself makes one attempt, and does not delete the pod after a failure. After a conflict it reads the
+// pod, which is no second attempt: a conflict may also mean that another pod has taken the name.
 func TestErrorsWrapTheServersAnswer(t *testing.T) {
 	wrapsDelay := func(err error) bool {
 		seconds, _ := apierrors.SuggestsClientDelay(err)
@@ -86,7 +87,7 @@ func TestErrorsWrapTheServersAnswer(t *testing.T) {
 		wraps func(error) bool // reports whether FlushPod's error wraps err
 		want  []string         // the requests
 	}{
-		"a conflict":          {statusError(http.StatusConflict), apierrors.IsConflict, []string{"patch status", "get"}},
+		"a conflict":          {statusError(http.StatusConflict), apierrors.IsConflict, []string{"patch status", "get"}}, // get: is it still the same pod?
 		"forbidden":           {statusError(http.StatusForbidden), apierrors.IsForbidden, []string{"patch status"}},
 		"unauthorized":        {statusError(http.StatusUnauthorized), apierrors.IsUnauthorized, []string{"patch status"}},
 		"too many requests":   {apierrors.NewTooManyRequests("slow down", 7), wrapsDelay, []string{"patch status"}},
