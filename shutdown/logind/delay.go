@@ -27,7 +27,7 @@ type delayRequest struct {
 
 // apply makes logind's limit sufficient for the requested delay, if it can, and returns the results of RequestDelay. It
 // makes one of two changes, and then reloads logind: withdraw removes a drop-in that is no longer needed, because the other
-// files set enough, and raise writes the drop-in. In the other cases a change is impossible, would have no effect, is not
+// files set enough, and writeDropInAndReload writes it. In the other cases a change is impossible, would have no effect, is not
 // needed, or would harm another process, and result returns the limit as it is.
 func (r *delayRequest) apply(ctx context.Context) (time.Duration, error) {
 	granted, err := r.conn.limit(ctx)
@@ -53,37 +53,43 @@ func (r *delayRequest) apply(ctx context.Context) (time.Duration, error) {
 	case isUpToDate && r.files.fileSetting(granted) != "": // a later file wins over the drop-in
 		return r.result(ctx, noFailure)
 	default:
-		return r.raise(ctx, granted)
+		return r.writeDropInAndReload(ctx, granted)
 	}
 }
 
-// raise writes the drop-in, reloads logind and waits for the new limit. before is logind's limit before that. If before is
-// too low, raise waits for a limit of at least the request. Otherwise the drop-in lowers the limit, and raise
-// waits for exactly the value that the files set.
-func (r *delayRequest) raise(ctx context.Context, before time.Duration) (time.Duration, error) {
-	defer r.files.markChanging(before)()
-	setBy := r.files.fileSetting(before)
+// writeDropInAndReload writes the drop-in, reloads logind, and waits until logind has the new limit. before is logind's
+// limit before the change.
+func (r *delayRequest) writeDropInAndReload(ctx context.Context, before time.Duration) (time.Duration, error) {
+	changed := r.files.markChanging(before)
+	defer changed()
+	setBefore := r.files.fileSetting(before)
 	file, err := r.files.dropIn.write(dropInText(r.requested))
 	if err != nil {
 		return r.result(ctx, err)
 	}
-	wasTooLow := before < r.requested
-	isApplied := func(limit time.Duration) bool { return limit >= r.requested }
-	if !wasTooLow {
-		configured := r.files.configured().delay
-		isApplied = func(limit time.Duration) bool { return limit == configured }
-	}
+	isApplied := r.appliedCheck(before)
 	changeErr := r.reloadUntil(ctx, isApplied)
 	limit, err := r.conn.limit(ctx)
-	switch isReloaded := changeErr == nil && err == nil; {
-	case !isReloaded: // result returns the error
-	case isApplied(limit):
-		r.logger.Info("Changed the delay limit of systemd-logind", "from", before, "to", limit, "file", file, "setBefore", setBy)
-	default:
-		r.files.setNotApplied(r.requested)
-		changeErr = r.files.notAppliedError(limit, r.requested)
+	if changeErr != nil || err != nil {
+		return r.result(ctx, changeErr) // it reads the limit again, and returns the error if that fails too
 	}
-	return r.result(ctx, changeErr)
+	if !isApplied(limit) {
+		r.files.setNotApplied(r.requested)
+		return r.result(ctx, r.files.notAppliedError(limit, r.requested))
+	}
+	r.logger.Info("Changed the delay limit of systemd-logind", "from", before, "to", limit, "file", file, "setBefore", setBefore)
+	return r.result(ctx, nil)
+}
+
+// appliedCheck returns a function that reports whether a limit shows that logind has read the new drop-in. If the limit
+// before the change was too low, each limit of at least the request shows it. Otherwise the drop-in lowers the limit, and only
+// the limit that the files now set shows it.
+func (r *delayRequest) appliedCheck(before time.Duration) (isApplied func(limit time.Duration) bool) {
+	if before < r.requested {
+		return func(limit time.Duration) bool { return limit >= r.requested }
+	}
+	configured := r.files.configured().delay
+	return func(limit time.Duration) bool { return limit == configured }
 }
 
 // withdraw removes the drop-in, because the other files seem to set a sufficient limit, reloads logind, and waits until
@@ -93,7 +99,8 @@ func (r *delayRequest) raise(ctx context.Context, before time.Duration) (time.Du
 // setNotApplied records this, so that apply does not withdraw the drop-in again while the files and the request stay the
 // same.
 func (r *delayRequest) withdraw(ctx context.Context, before time.Duration) (time.Duration, error) {
-	defer r.files.markChanging(before)()
+	changed := r.files.markChanging(before)
+	defer changed()
 	if err := r.files.dropIn.remove(); err != nil {
 		return r.result(ctx, err)
 	}
@@ -101,7 +108,7 @@ func (r *delayRequest) withdraw(ctx context.Context, before time.Duration) (time
 	configured := r.files.configured().delay
 	reloadErr := r.reloadUntil(ctx, func(limit time.Duration) bool { return limit == configured })
 	if limit, err := r.conn.limit(ctx); err == nil && limit < r.requested {
-		granted, err := r.raise(ctx, limit)
+		granted, err := r.writeDropInAndReload(ctx, limit)
 		r.files.setNotApplied(r.requested)
 		return granted, err
 	}

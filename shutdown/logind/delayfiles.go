@@ -45,7 +45,8 @@ func (f *delayFiles) lock(ctx context.Context) (unlock func(), err error) {
 
 // markChanging records that this process is changing logind's limit, and that it was before: a shutdown that begins in
 // the meantime may still have the old limit, so its deadline is computed from the lower of the two. Call done when the
-// change is over. In a nested call (withdraw calls raise) both do nothing: the outer call's limit is kept until its done.
+// change is over. In a nested call (withdraw calls
+// writeDropInAndReload) both do nothing: the outer call's limit is kept until its done.
 func (f *delayFiles) markChanging(before time.Duration) (done func()) {
 	if f.limitBeforeChange.CompareAndSwap(nil, &before) {
 		return func() { f.limitBeforeChange.Store(nil) }

@@ -10,7 +10,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
-	"sync"
 	"testing"
 	"time"
 
@@ -112,23 +111,31 @@ func TestInhibitSucceedsAfterARefusal(t *testing.T) {
 	requireHeld(t, seen)
 }
 
-// Eight callers call Inhibit at the same time, and logind holds back its reply to the first call for a moment. Each caller
-// must get its own descriptor, and none may get lost.
+// Eight callers call Inhibit at the same time. logind replies to the first call only after the seven others have returned.
+// Each caller must get a descriptor of its own, and none may get lost.
 func TestConcurrentCallersGetSeparateLocks(t *testing.T) {
 	h := newHost(t)
 	session := h.connect(t)
-	sendReplies := h.login1.Delay() // the first reply waits for this call, and may come after others
+	sendFirstReply := h.login1.Delay() // the first call that logind receives waits until the test calls sendFirstReply
 	const callers = 8
 	locks, errs := make([]io.Closer, callers), make([]error, callers)
-	var wg sync.WaitGroup
+	returned := make(chan struct{}, callers)
 	for i := range callers {
-		wg.Go(func() { locks[i], errs[i] = session.Inhibit(t.Context()) })
+		go func() {
+			locks[i], errs[i] = session.Inhibit(t.Context())
+			returned <- struct{}{}
+		}()
 	}
-	sendReplies()
-	wg.Wait()
+	for range callers - 1 {
+		<-returned
+	}
+	grantedBefore := len(h.login1.Locks()) // read only now: the test must not fail while a call waits
+	sendFirstReply()
+	<-returned
+	require.Equal(t, callers-1, grantedBefore, "one call has waited")
 	require.NoError(t, errors.Join(errs...))
-	require.Len(t, h.login1.Held(), callers)
-	require.Len(t, h.login1.Locks(), callers)
+	require.Len(t, h.login1.Locks(), callers, "the locks that logind has granted")
+	require.Len(t, h.login1.Held(), callers, "none of them is closed yet")
 	for _, lock := range locks {
 		require.NoError(t, lock.Close())
 	}
