@@ -114,8 +114,11 @@ func TestTerminateAllContinuesAfterRun(t *testing.T) {
 	}
 }
 
-// No schedule is configured, and ListPods always fails. TerminateAll waits 30 s for a list, lets the bucket of 30 s pass,
-// waits a second for the last list, and returns the error of the list.
+// No schedule is configured, and ListPods always fails. TerminateAll returns the error of the list after three waits:
+//
+//   - 30 s for the first list, which would decide how long the drain takes;
+//   - 30 s for the only bucket: without a schedule it is as long as the longest grace period of a pod, and at least 30 s;
+//   - 1 s for the list after the bucket.
 func TestTerminateAllEndsEvenIfListPodsAlwaysFails(t *testing.T) {
 	inBubble(t, nil, func(t *testing.T, n *node) {
 		n.opts.Config = plan.Config{}
@@ -124,7 +127,7 @@ func TestTerminateAllEndsEvenIfListPodsAlwaysFails(t *testing.T) {
 		began := time.Now()
 		_, err := n.m.TerminateAll(t.Context())
 		require.EqualError(t, err, "the list of the pods failed: the informer is not synced")
-		require.Equal(t, 61*time.Second, time.Since(began))
+		require.Equal(t, (30+30+1)*time.Second, time.Since(began))
 	})
 }
 
