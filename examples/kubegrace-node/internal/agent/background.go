@@ -54,10 +54,12 @@ func repeat(ctx context.Context, interval time.Duration, call func() error) {
 // shuttingDown reports whether a shutdown has begun, be it the host's, a drain or a cloud's notice.
 func (a *Agent) shuttingDown() bool { return a.manager.ShutdownStatus() != nil }
 
-// keepInfo saves Info, in which watchAPIServer and askKubelet store priorities and sidecars, in the state folder for the next
-// agent. It does so at intervals, after it has removed the pods that the runtime no longer lists. During a shutdown, in which
-// the manager lists the pods, it does nothing. While the API server is missing it removes none, because the server would not
-// send again a pod that the runtime does not list yet.
+// keepInfo saves Info in the state folder at intervals, for the next agent. Info has the priorities and sidecars that
+// watchAPIServer and askKubelet have received. During a shutdown keepInfo pauses, and onPlan saves Info.
+//
+// Before each save it removes the pods that the runtime does not list. This may remove a pod that the runtime does not have
+// yet. While the API server can be reached, such a pod is delivered again within a minute (podinfo.WatchAPIServer). While
+// the API server is missing, nothing is delivered, so keepInfo removes none.
 func (a *Agent) keepInfo(ctx context.Context) {
 	repeat(ctx, listInterval, func() error {
 		if a.shuttingDown() {

@@ -111,8 +111,8 @@ func TestAPlanWithoutAConfigurationSaysSo(t *testing.T) {
 	require.NotContains(t, run(t, "kind: Pod\n", "--shutdown-grace-period", "30s").log, note)
 }
 
-// Without an argument, kubegrace-node plan asks the running agent for its plan; here no agent runs. It then refuses flags
-// such as --limit, which the agent would ignore.
+// Without an argument, kubegrace-node plan asks the running agent for its plan. The first call fails because no agent runs.
+// The second call fails before it asks, because the agent would ignore --limit and --node.
 func TestWithoutAnArgumentTheAgentIsAsked(t *testing.T) {
 	require.ErrorContains(t, run(t, noInput, "--socket", "/nonexistent").err, "no agent answers on /nonexistent")
 	require.ErrorContains(t, run(t, noInput, "--limit", "30s", "--node", "n").err, "--limit, --node: the agent of this machine plans by its own settings; for other pods give a FILE")

@@ -90,20 +90,20 @@ func (m *fakeMachine) kubelet(config string, flags ...string) {
 }
 
 // stockKubelet makes a stock kubelet appear whose shutdownGracePeriod is 30 s: its configuration, its process, and its
-// drop-in, whose limit logind uses. The kubelet has no lock; a test that needs one calls lock. moreConfig is appended to
+// drop-in, whose limit logind uses. The kubelet has no lock; a test that needs one calls lock. extraConfig is appended to
 // the configuration, and flags to the command line.
-func (m *fakeMachine) stockKubelet(moreConfig string, flags ...string) {
+func (m *fakeMachine) stockKubelet(extraConfig string, flags ...string) {
 	m.t.Helper()
 	m.dropIn(kubeletFile, 30*time.Second)
 	m.login1.SetLimit(30 * time.Second)
-	m.kubelet(grace30+moreConfig, flags...)
+	m.kubelet(grace30+extraConfig, flags...)
 }
 
-// pods writes nodePods to a file and appends more to it. It returns the arguments that make status read the
-// file.
-func (m *fakeMachine) pods(more string) []string {
+// pods writes a list of pods to a file: nodePods, and the items that extra has as YAML. It returns the arguments that make
+// status read the file.
+func (m *fakeMachine) pods(extra ...string) []string {
 	m.t.Helper()
-	m.write("/pods.yaml", nodePods+more)
+	m.write("/pods.yaml", nodePods+strings.Join(extra, ""))
 	return []string{"--pods", filepath.Join(m.root, "pods.yaml")}
 }
 
@@ -142,8 +142,8 @@ func (m *fakeMachine) stable(text string) string {
 	return strings.ReplaceAll(text, m.root, "ROOT")
 }
 
-// nothingMore says that nothing is appended to a configuration or to a list of pods.
-const nothingMore = ""
+// noExtraConfig says that nothing is appended to a configuration.
+const noExtraConfig = ""
 
 // grace30 is a configuration with 30 s for all pods, of which 10 s are for critical pods, so that the others
 // get 20 s.
@@ -162,7 +162,7 @@ func machineStates() []machineState {
 	return []machineState{
 		// The kubelet holds its lock, and its 20 s and 10 s are enough for nodePods.
 		{"lock-held", 0, func(m *fakeMachine) {
-			m.stockKubelet(nothingMore)
+			m.stockKubelet(noExtraConfig)
 			m.lock("kubelet", kubeletWhy)
 		}},
 		// Of 20 s, 10 s are for pods that are not critical, and orders-0 asks for 15 s.
@@ -174,7 +174,7 @@ func machineStates() []machineState {
 		}},
 		// The kubelet has no lock. The lock of another program does not wait for pods.
 		{"none", 3, func(m *fakeMachine) {
-			m.stockKubelet(nothingMore)
+			m.stockKubelet(noExtraConfig)
 			m.lock("unattended-upgrades", "Stop ongoing upgrades")
 		}},
 		// A drop-in that sorts after the kubelet's sets 20 s. The kubelet needs 30 s, so it has no lock.
@@ -217,13 +217,13 @@ func machineStates() []machineState {
 		}},
 		// Both the kubelet and kubegrace-node hold a lock: each would stop the pods in its own time.
 		{"two-agents", 2, func(m *fakeMachine) {
-			m.stockKubelet(nothingMore)
+			m.stockKubelet(noExtraConfig)
 			m.lock("kubelet", kubeletWhy)
 			m.lock("kubegrace-node", kubegraceWhy)
 		}},
 		// A shutdown is pending. logind grants no lock then, so a kubelet that starts now has none.
 		{"started-while-pending", 3, func(m *fakeMachine) {
-			m.stockKubelet(nothingMore)
+			m.stockKubelet(noExtraConfig)
 			m.login1.SetPreparing(true)
 		}},
 		// systemd-logind is masked, so there is no lock to take.
@@ -250,7 +250,7 @@ func machineStates() []machineState {
 		// The kubelet's file says 30 s. The kubelet really uses what its /configz says: 12 s, of which 5 s are for critical
 		// pods. The other pods get 7 s and are cut short.
 		{"configz", 2, func(m *fakeMachine) {
-			m.stockKubelet(nothingMore)
+			m.stockKubelet(noExtraConfig)
 			m.lock("kubelet", kubeletWhy)
 			m.write("/configz.json", `{"kubeletconfig": {"shutdownGracePeriod": "12s", "shutdownGracePeriodCriticalPods": "5s"}}`)
 			m.extra = []string{"--config", filepath.Join(m.root, "configz.json")}

@@ -33,18 +33,18 @@ func requireStatus(t *testing.T, want int, r result) {
 
 // For each state of a machine, kubegrace-node status prints what the golden file has, and ends with the exit status of
 // the state. The JSON output has the same exit status in it.
-func TestNode(t *testing.T) {
+func TestStatusOfEachMachineState(t *testing.T) {
 	for _, state := range machineStates() {
 		t.Run(state.name, func(t *testing.T) {
 			m := newMachine(t)
 			state.prepare(m)
-			pods := m.pods(nothingMore)
-			r := m.look(pods...)
+			podArgs := m.pods()
+			r := m.look(podArgs...)
 			golden.Require(t, "node-"+state.name+".golden", r.out)
 			requireStatus(t, state.exitStatus, r)
 
 			var report output.NodeReport
-			require.NoError(t, json.Unmarshal([]byte(m.look(append(pods, "-o", "json")...).out), &report))
+			require.NoError(t, json.Unmarshal([]byte(m.look(append(podArgs, "-o", "json")...).out), &report))
 			require.Equal(t, state.exitStatus, int(report.Verdict.Status))
 		})
 	}
@@ -72,11 +72,11 @@ func apiServer(t *testing.T) *httptest.Server {
 }
 
 // newMachineWithLock returns a machine on which all is well: a kubelet whose shutdownGracePeriod is 30 s holds its
-// lock. moreConfig is appended to the kubelet's configuration, and flags to its command line.
-func newMachineWithLock(t *testing.T, moreConfig string, flags ...string) *fakeMachine {
+// lock. extraConfig is appended to the kubelet's configuration, and flags to its command line.
+func newMachineWithLock(t *testing.T, extraConfig string, flags ...string) *fakeMachine {
 	t.Helper()
 	m := newMachine(t)
-	m.stockKubelet(moreConfig, flags...)
+	m.stockKubelet(extraConfig, flags...)
 	m.lock("kubelet", kubeletWhy)
 	return m
 }
@@ -104,18 +104,18 @@ func TestPodsOfTheAPIServer(t *testing.T) {
 // The file of --pods has four pods, of several nodes. Only the three pods of this node, worker-1, count. If the file
 // has no pod of the node that --node names, status fails.
 func TestPodsOfSeveralNodes(t *testing.T) {
-	m := newMachineWithLock(t, nothingMore)
-	args := m.pods("- {kind: Pod, metadata: {name: p}, spec: {nodeName: worker-2}, status: {phase: Running}}\n")
-	r := m.look(args...)
+	m := newMachineWithLock(t, noExtraConfig)
+	podArgs := m.pods("- {kind: Pod, metadata: {name: p}, spec: {nodeName: worker-2}, status: {phase: Running}}\n")
+	r := m.look(podArgs...)
 	requireStatus(t, 0, r)
 	require.Contains(t, r.out, "No pod is cut short, of 3.")
-	require.ErrorContains(t, m.look(append(args, "--node", "worker-3")...).err, `none of "worker-3"; --node says which is this one`)
+	require.ErrorContains(t, m.look(append(podArgs, "--node", "worker-3")...).err, `none of "worker-3"; --node says which is this one`)
 }
 
 // Each wrong flag or argument gives an error that names it, and nothing is written. So does a file of --pods without
 // pods: status would otherwise say that all is well.
-func TestErrorsOfNode(t *testing.T) {
-	m := newMachineWithLock(t, nothingMore)
+func TestErrorsOfStatus(t *testing.T) {
+	m := newMachineWithLock(t, noExtraConfig)
 	m.write("/nodes.yaml", "kind: List\nitems: [{kind: Node}]\n")
 	for _, test := range []struct {
 		args []string
@@ -142,8 +142,8 @@ func TestErrorsOfNode(t *testing.T) {
 // exit status is 2, and the metrics have the 30 s that the kubelet needs, even without a list of pods. When the bus is
 // stopped, the exit status is 4, and what is not known has no metric.
 func TestMetrics(t *testing.T) {
-	m := newMachineWithLock(t, nothingMore)
-	r, text := m.metrics(m.pods(nothingMore)...)
+	m := newMachineWithLock(t, noExtraConfig)
+	r, text := m.metrics(m.pods()...)
 	requireStatus(t, 0, r)
 	golden.Require(t, "node.prom", text)
 
@@ -184,7 +184,7 @@ func (m *fakeMachine) metrics(args ...string) (result, string) {
 // With --every, kubegrace-node status looks at the machine repeatedly. After two looks the context is cancelled, which
 // ends the command without an error.
 func TestLooksAgainUntilItIsStopped(t *testing.T) {
-	m := newMachineWithLock(t, nothingMore)
+	m := newMachineWithLock(t, noExtraConfig)
 	ctx, stop := context.WithCancel(t.Context())
 	looks := make(chan struct{}, 2)
 	out := writerFunc(func(text []byte) (int, error) {
@@ -232,10 +232,10 @@ func TestWhatCannotBeSeen(t *testing.T) {
 		}, nil, []string{"the configuration of the kubelet in k3s (PID 812): its command line does not have it", "proxy/configz"}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			m := newMachineWithLock(t, nothingMore)
+			m := newMachineWithLock(t, noExtraConfig)
 			test.hide(m)
 			if test.args == nil {
-				test.args = m.pods(nothingMore)
+				test.args = m.pods()
 			}
 			r := m.look(test.args...)
 			requireStatus(t, 4, r)

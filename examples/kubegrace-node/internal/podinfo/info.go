@@ -85,9 +85,9 @@ func (i *Info) Complete(pod *v1.Pod) *v1.Pod {
 	known := i.known[pod.UID]
 	i.mu.Unlock()
 	if known == nil {
-		priority, source := priorityOf(pod, i.rules)
+		priority, origin := priorityOf(pod, i.rules)
 		pod.Spec.Priority = &priority
-		metav1.SetMetaDataAnnotation(&pod.ObjectMeta, PrioritySource, source)
+		metav1.SetMetaDataAnnotation(&pod.ObjectMeta, PrioritySource, origin)
 		return pod
 	}
 	complete := known.DeepCopy()
@@ -225,11 +225,11 @@ func (r Rule) matches(pod *v1.Pod) bool {
 	return namespaceMatches && nameMatches
 }
 
-// priorityOf returns the priority of a pod that no source knows, and where the priority comes from. The first
-// rule that matches decides. If none matches, the priority is guessed. Pods of kube-system and pods in the host's
-// network get a high priority, so that they stop last: other pods may need them, for example for their network. All
-// other pods get 0.
-func priorityOf(pod *v1.Pod, rules []Rule) (priority int32, source string) {
+// priorityOf returns the priority for a pod that neither the API server nor the kubelet has described, and where the
+// priority comes from: a rule (FromRule) or a guess (Guessed). The first rule that matches the pod decides. Without one,
+// pods of kube-system and pods in the host's network get the priority of system-node-critical, so that they stop last: other
+// pods may need them, for example for their network. All others get 0.
+func priorityOf(pod *v1.Pod, rules []Rule) (priority int32, origin string) {
 	for _, rule := range rules {
 		if rule.matches(pod) {
 			return rule.Priority, FromRule
