@@ -56,8 +56,9 @@ func kubegraceShorten(syncer podSyncer, pod *v1.Pod, gracePeriod int64) {
 	}
 }
 
-// kubegraceKillPodNow replaces killPodNow and has its timeout: one and a half times the grace period, at least 10 s. A
-// kill that times out continues. Its error lets the shutdown manager wait for the end of the kill.
+// kubegraceKillPodNow replaces killPodNow, and waits as long: one and a half times the grace period, at least 10 s. After
+// that the kill continues, and the error is a *podkiller.OverdueError. The shutdown manager then calls the error's Await, which
+// waits for the end of the kill.
 func kubegraceKillPodNow(updatePod func(UpdatePodOptions), recorder record.EventRecorder) eviction.KillPodFunc {
 	return func(pod *v1.Pod, isEvicted bool, gracePeriodOverride *int64, statusFn func(*v1.PodStatus)) error {
 		kill := func(_ context.Context, pod *v1.Pod, _ shutdown.KillRequest) (shutdown.KillResult, error) {

@@ -1,4 +1,5 @@
-// Package features declares the kubelet's feature gates that the copied files or kubegrace read.
+// Package features stands in for the kubelet's package of this name. It declares only the feature gates that kubegrace reads,
+// or the files that a fork copies from here (SERIES.md).
 package features
 
 import (

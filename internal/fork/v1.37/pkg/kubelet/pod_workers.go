@@ -1,4 +1,5 @@
-// Package kubelet declares what the copied files use of the kubelet's package.
+// Package kubelet stands in for the kubelet's package of this name. It declares only what the files use that a fork copies from
+// here (SERIES.md).
 package kubelet
 
 import (
@@ -12,10 +13,10 @@ import (
 	kubetypes "k8s.io/kubernetes/pkg/kubelet/types"
 )
 
-// Kubelet stands for the kubelet's type of this name, with the only field that the copied files use.
+// Kubelet stands in for the kubelet's type of this name, with the only field that kubegrace_pod_workers.go uses.
 type Kubelet struct{ containerRuntime kubecontainer.Runtime }
 
-// podSyncer stands for the kubelet's interface that the pod workers call. Its methods are not used here.
+// podSyncer stands in for the kubelet's interface that the pod workers call. Its methods are not used here.
 type podSyncer any
 
 // KillPodOptions are the options of a kill.

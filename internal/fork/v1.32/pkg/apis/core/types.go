@@ -1,4 +1,5 @@
-// Package core declares what the copied files use of the API server's internal pod.
+// Package core stands in for Kubernetes' package of this name. It declares only what the files use that a fork copies from
+// here (SERIES.md).
 package core
 
 import (

@@ -1,4 +1,5 @@
-// Package container declares what the copied files use of the kubelet's view of containers.
+// Package container stands in for the kubelet's package of this name. It declares only what the files use that a fork copies from
+// here (SERIES.md).
 package container
 
 import (
@@ -34,7 +35,7 @@ type Pod struct {
 // PodStatus is the status of a pod in the runtime.
 type PodStatus struct{ IPs []string }
 
-// Runtime stands for the kubelet's interface to the container runtime, whose methods are not used here.
+// Runtime stands in for the kubelet's interface to the container runtime, whose methods are not used here.
 type Runtime interface{ Type() string }
 
 // CommandRunner runs a command in a container.

@@ -1,4 +1,5 @@
-// Package eviction declares what the copied files use of the eviction manager.
+// Package eviction stands in for the kubelet's package of this name. It declares only what the files use that a fork copies from
+// here (SERIES.md).
 package eviction
 
 import v1 "k8s.io/api/core/v1"
@@ -12,5 +13,5 @@ type ActivePodsFunc func() []*v1.Pod
 // Config configures the manager.
 type Config struct{ MaxPodGracePeriodSeconds int64 }
 
-// managerImpl stands for the kubelet's eviction manager.
+// managerImpl stands in for the kubelet's eviction manager.
 type managerImpl struct{ config Config }

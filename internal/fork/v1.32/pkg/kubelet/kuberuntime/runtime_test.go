@@ -145,7 +145,7 @@ func (n *node) kill(t *testing.T, name string) error {
 	return n.killNamed(t, name, reasonUnknown, nil)
 }
 
-// killPod kills the pod with its own grace period, and returns the error of the result.
+// killPod kills the pod as killRunning does, with the containers of n.running, and returns the error of the result.
 func (n *node) killPod(t *testing.T) error {
 	t.Helper()
 	result := n.killRunning(t.Context(), n.running)

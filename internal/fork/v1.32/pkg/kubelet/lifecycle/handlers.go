@@ -18,7 +18,7 @@ type podStatusProvider interface {
 	GetPodStatus(ctx context.Context, uid types.UID, name, namespace string) (*kubecontainer.PodStatus, error)
 }
 
-// handlerRunner stands for the kubelet's runner of hooks.
+// handlerRunner stands in for the kubelet's runner of hooks.
 type handlerRunner struct{}
 
 // NewHandlerRunner returns kubegrace's runner of hooks if the gate is on, and otherwise the kubelet's, which is a stand-in

@@ -1,4 +1,5 @@
-// Package lifecycle declares what the copied files use of the kubelet's package.
+// Package lifecycle stands in for the kubelet's package of this name. It declares only what the files use that a fork copies from
+// here (SERIES.md).
 package lifecycle
 
 import v1 "k8s.io/api/core/v1"

@@ -1,4 +1,6 @@
-// Package metrics declares the kubelet's series that kubegrace has, too.
+// Package metrics stands in for the kubelet's package of this name. It declares those of the kubelet's metrics that kubegrace
+// has under the same names: in a fork kubegrace counts in the kubelet's, and registers no second ones
+// (../kubegrace/metrics.go).
 package metrics
 
 import (
@@ -25,7 +27,7 @@ var (
 	})
 )
 
-// Register registers the series. A second call panics. The kubelet calls it once, after it has created its managers.
+// Register registers the metrics. A second call panics. The kubelet calls it once, after it has created its managers.
 func Register() {
 	legacyregistry.MustRegister(GracefulShutdownStartTime, GracefulShutdownEndTime, LifecycleHandlerHTTPFallbacks, LifecycleHandlerSleepTerminated)
 }

@@ -1,6 +1,6 @@
 package nodeshutdown
 
-// managerImpl stands for the kubelet's manager.
+// managerImpl stands in for the kubelet's manager.
 type managerImpl struct{ managerStub }
 
 // NewManager returns kubegrace's manager if the gate is on, and otherwise the kubelet's, which is a stand-in here.

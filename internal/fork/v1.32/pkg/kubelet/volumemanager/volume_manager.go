@@ -1,4 +1,5 @@
-// Package volumemanager declares what the shutdown manager uses of the volume manager.
+// Package volumemanager stands in for the kubelet's package of this name. It declares only what package nodeshutdown uses of
+// it.
 package volumemanager
 
 import (

@@ -1,4 +1,5 @@
-// Package kuberuntime declares what the copied files use of the kubelet's package.
+// Package kuberuntime stands in for the kubelet's package of this name. It declares only what the files use that a fork copies from
+// here (SERIES.md).
 package kuberuntime
 
 import (
@@ -34,7 +35,7 @@ const (
 	reasonUnknown              containerKillReason = "Unknown"
 )
 
-// terminationOrdering stands for the kubelet's stop order.
+// terminationOrdering stands in for the kubelet's stop order.
 type terminationOrdering struct{}
 
 // killPodWithSyncResult kills the containers of a pod and then its sandboxes, even if a container was not killed. If

@@ -1,4 +1,4 @@
-// Package config declares what the shutdown manager uses of the kubelet's configuration.
+// Package config stands in for the kubelet's package of this name. It declares only what package nodeshutdown uses of it.
 package config
 
 // ShutdownGracePeriodByPodPriority is the grace period of the pods from a priority upwards.

@@ -1,4 +1,5 @@
-// Package pod declares what the copied files use of the conditions of pods.
+// Package pod stands in for Kubernetes' package of this name. It declares only what the files use that a fork copies from
+// here (SERIES.md).
 package pod
 
 import (
