@@ -5,11 +5,13 @@ package logind_test
 import (
 	"bytes"
 	"encoding/binary"
+	"io"
 	"os"
 	"runtime"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/kubegrace/kubegrace/shutdown/source"
 
@@ -82,7 +84,7 @@ func TestForgedDescriptorsAreNotKept(t *testing.T) {
 	require.NoError(t, file.Close())
 }
 
-// Inhibit waits for logind's reply, which the test delays. Meanwhile an unprivileged user sends signals with
+// logind has received a call of Inhibit, and its reply waits for the test. Meanwhile an unprivileged user sends signals with
 // descriptors to the session's connections. Only the reply's descriptor may stay open, because it is the lock.
 func TestForgedDescriptorsDuringInhibitAreNotKept(t *testing.T) {
 	h := newHostOn(t, logindhost.StartSystemBus(t))
@@ -94,22 +96,28 @@ func TestForgedDescriptorsDuringInhibitAreNotKept(t *testing.T) {
 	descriptors := openDescriptors(t)
 
 	sendReply := h.login1.Delay()
-	attacked := make(chan struct{})
+	defer sendReply() // also if the test fails before it sends the reply
+	var lock io.Closer
+	inhibited := make(chan error, 1)
 	go func() {
-		defer close(attacked)
-		defer sendReply()
-		for range 500 {
-			for _, name := range sessionNames {
-				forgeAnnouncement(forger, name, dbus.UnixFD(file.Fd()))
-			}
-		}
-		_ = forger.BusObject().CallWithContext(t.Context(), "org.freedesktop.DBus.GetId", 0).Err // all are delivered
+		var err error
+		lock, err = session.Inhibit(t.Context())
+		inhibited <- err
 	}()
-	_, second := h.inhibit(t, session)
-	<-attacked
+	require.Eventually(t, func() bool { return h.login1.Calls("Inhibit") == 2 }, testTimeout, time.Millisecond)
+	for range 500 {
+		for _, name := range sessionNames {
+			forgeAnnouncement(forger, name, dbus.UnixFD(file.Fd()))
+		}
+	}
+	awaitDelivery(t, forger)
+	require.Len(t, h.login1.Locks(), 1, "the second call still waits")
+	sendReply()
+	require.NoError(t, <-inhibited)
 	requireHeld(t, first)
-	requireHeld(t, second)
+	requireHeld(t, h.login1.Locks()[1])
 	require.LessOrEqual(t, openDescriptors(t), descriptors+2, "the lock, and the scripted logind's end of it")
+	require.NoError(t, lock.Close())
 	require.NoError(t, file.Close())
 	h.requireOnlyItsOwnEvents(t, session)
 }
