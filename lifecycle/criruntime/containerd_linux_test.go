@@ -21,10 +21,12 @@ const (
 	// obedient exits with 7 on TERM. It needs a trap, because the kernel delivers to the first process of a container
 	// only signals that it handles.
 	obedient = `trap 'exit 7' TERM; touch /tmp/ready; while :; do sleep 1000 & wait; done`
-	// stubborn ignores TERM.
-	stubborn = `trap '' TERM; touch /tmp/ready; while :; do sleep 1000; done`
+	// stubborn keeps running after TERM.
+	stubborn = `trap 'touch /tmp/signalled' TERM; touch /tmp/ready; while :; do sleep 1000 & wait; done`
 	// untilReady exits once the container's script has set its traps.
 	untilReady = `while ! [ -e /tmp/ready ]; do sleep 0.01; done`
+	// untilSignalled exits once stubborn has received TERM.
+	untilSignalled = `while ! [ -e /tmp/signalled ]; do sleep 0.01; done`
 )
 
 // containerd is a real containerd that several tests share, each with its own pods.
@@ -94,12 +96,14 @@ func testContainerd(t *testing.T, build containerdtest.Build) {
 	}
 }
 
-// A StopContainer call with a timeout of 600 s is in progress. A second one with timeout 0 ends it: this is how the
-// terminator shortens a stop.
+// A StopContainer call with a timeout of 600 s is in progress: the container has received TERM, and keeps running. A second
+// call with timeout 0 kills it, and both calls return: this is how the terminator shortens a stop.
 func (c *containerd) testStopIsShortened(t *testing.T) {
 	_, id := c.startReady(t, "shortened", "stubborn:1")
 	stopped := make(chan error, 1)
 	go func() { stopped <- c.runtime.StopContainer(t.Context(), id, 600) }()
+	_, err := c.runtime.RunInContainer(t.Context(), id, []string{"/bin/sh", "-c", untilSignalled}, waitAtMost)
+	require.NoError(t, err)
 	require.NoError(t, c.runtime.StopContainer(t.Context(), id, 0))
 	require.NoError(t, <-stopped)
 }
