@@ -1,5 +1,5 @@
-// Package features stands in for the kubelet's package of this name. It declares only the feature gates that kubegrace reads,
-// or the files that a fork copies from here (SERIES.md).
+// Package features stands in for the kubelet's package of this name. It declares only the feature gates that kubegrace
+// reads, or the files that a fork copies from here (SERIES.md).
 package features
 
 import (

@@ -1,5 +1,5 @@
-// Package core stands in for Kubernetes' package of this name. It declares only what the files use that a fork copies from
-// here (SERIES.md).
+// Package core stands in for Kubernetes' package of this name. It declares only what the files use that a fork copies
+// from here (SERIES.md).
 package core
 
 import (

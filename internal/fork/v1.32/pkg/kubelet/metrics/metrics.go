@@ -1,5 +1,5 @@
-// Package metrics stands in for the kubelet's package of this name. It declares those of the kubelet's metrics that kubegrace
-// has under the same names: in a fork kubegrace counts in the kubelet's, and registers no second ones
+// Package metrics stands in for the kubelet's package of this name. It declares those of the kubelet's metrics that
+// kubegrace has under the same names: in a fork kubegrace counts in the kubelet's, and registers no second ones
 // (../kubegrace/metrics.go).
 package metrics
 

@@ -1,5 +1,5 @@
-// Package nodeshutdown stands in for the kubelet's package of this name. It declares only what the files use that a fork copies from
-// here (SERIES.md).
+// Package nodeshutdown stands in for the kubelet's package of this name. It declares only what the files use that a fork
+// copies from here (SERIES.md).
 package nodeshutdown
 
 import (

@@ -1,5 +1,5 @@
-// Package volumemanager stands in for the kubelet's package of this name. It declares only what package nodeshutdown uses of
-// it.
+// Package volumemanager stands in for the kubelet's package of this name. It declares only what package nodeshutdown uses
+// of it.
 package volumemanager
 
 import (
