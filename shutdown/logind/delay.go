@@ -27,8 +27,8 @@ type delayRequest struct {
 
 // apply makes logind's limit sufficient for the requested delay, if it can, and returns the results of RequestDelay. It
 // makes one of two changes, and then reloads logind: withdraw removes a drop-in that is no longer needed, because the other
-// files set enough, and writeDropInAndReload writes it. In the other cases a change is impossible, would have no effect, is not
-// needed, or would harm another process, and result returns the limit as it is.
+// files set enough, and writeDropInAndReload writes it. In the other cases a change is impossible, would have no effect, is
+// not needed, or would harm another process, and result returns the limit as it is.
 func (r *delayRequest) apply(ctx context.Context) (time.Duration, error) {
 	granted, err := r.conn.limit(ctx)
 	if err != nil {
