@@ -198,9 +198,9 @@ func (r *handlerRunner) exec(ctx context.Context, containerID string, cmd []stri
 	return fmt.Sprintf(", message: %q", printed[:min(len(printed), maxOutput)]), err
 }
 
-// A sleep that is cancelled when less than sleepTolerance is left of it counts as completed. A sleep may be as long as the grace
-// period (KEP-3960), which begins a moment earlier: without the tolerance such a sleep would always be cut. The kubelet lets it
-// complete too.
+// sleepTolerance is how much of a sleep may be left when the sleep is cancelled, so that it still counts as completed. A sleep
+// may be as long as the grace period (KEP-3960), which begins a moment earlier: without the tolerance such a sleep would always
+// be cut. The kubelet lets it complete too.
 const sleepTolerance = 100 * time.Millisecond
 
 // sleepCancelledError is the error of a cancelled sleep. It wraps the cause.
