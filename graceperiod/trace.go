@@ -18,7 +18,7 @@ const (
 	ruleLivenessProbe ruleName = "LivenessProbe"
 	// ruleSpec uses spec.terminationGracePeriodSeconds.
 	ruleSpec ruleName = "Spec"
-	// ruleContainerMinimum uses [MinimumContainerSeconds] if no field is set.
+	// ruleContainerMinimum uses [MinimumContainerSeconds] if none of the four rules above applies.
 	ruleContainerMinimum ruleName = "ContainerMinimum"
 	// ruleCurrent starts with the grace period that the pod already has. It does not apply
 	// to 0, which means that the pod has none yet.
