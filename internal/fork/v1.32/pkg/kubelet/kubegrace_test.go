@@ -22,9 +22,9 @@ func effectiveGracePeriod(begunWith int64, pod *v1.Pod, override *int64) (second
 	return calculateEffectiveGracePeriod(&podSyncStatus{gracePeriod: begunWith}, pod, &KillPodOptions{PodTerminationGracePeriodSecondsOverride: override})
 }
 
-// The cases of the kubelet's Test_calculateEffectiveGracePeriod: the grace period of a kill of a pod whose termination
-// has not begun. If the termination has begun with one second more, the same kill shortens it. A pod without any grace
-// period has the minimum of 1 s.
+// The cases of the kubelet's Test_calculateEffectiveGracePeriod: the grace period of a kill of a pod whose termination has not
+// begun. If the termination has begun with 1 s more than that, a kill whose override is that grace period shortens it. A pod
+// without any grace period has the minimum of 1 s.
 func TestEffectiveGracePeriodVectors(t *testing.T) {
 	vectors.SetGate(t, kubegrace.Termination, true)
 	cases := vectors.Read[struct {
