@@ -2,9 +2,9 @@ package judge
 
 import "slices"
 
-// shutdownRefusesPods: the agent refuses pods while a shutdown is in progress, which includes one that it only knows from
-// the log (unsettled) and one whose lock is released. After a call of TerminateAll it refuses them for good. At all other
-// times it admits pods.
+// shutdownRefusesPods: the agent refuses pods while a shutdown is in progress. That includes a shutdown that it knows only
+// from the state log of the previous agent, because the host has not answered yet (unsettled), and one whose lock is
+// released. After a call of TerminateAll it refuses pods for good. At all other times it admits them.
 func (h *nodeHistory) shutdownRefusesPods(f NodeFact) {
 	mustRefuse := h.terminatesAll || f.State == "unsettled" || f.State == "draining" || f.State == "released"
 	if f.What == NodeState && f.Refuses != mustRefuse {

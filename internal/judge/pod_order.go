@@ -33,8 +33,8 @@ func (p *podHistory) sidecarsStopLast() {
 	}
 }
 
-// mayRepeatOrBelongToKill reports whether the order of a termination may not apply to the stop s: there was an earlier stop
-// with its ID, which s may repeat, or an earlier KillContainer call for that ID, which may have made s.
+// mayRepeatOrBelongToKill reports whether sidecarsStopLast must leave out the stop s, because s is perhaps not part of the
+// order of a termination: s may repeat an earlier stop of its ID, or an earlier KillContainer call for its ID may have made it.
 func (p *podHistory) mayRepeatOrBelongToKill(s *Stop) bool {
 	isRepeated := slices.ContainsFunc(p.stops, func(earlier *Stop) bool { return earlier.ID == s.ID && earlier.Called.Before(s.Called) })
 	isKill := slices.ContainsFunc(p.kills, func(request *Request) bool {

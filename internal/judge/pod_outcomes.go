@@ -132,8 +132,9 @@ func (p *podHistory) killedIsNotGraceful() {
 
 // knowsKill reports whether a termination can know that the runtime has killed a run. It cannot if
 //   - the runtime had said before, in a list or by the success of a stop, that the run had ended,
-//   - a StopPod call with a timeout was made at the time of the kill, or any StopPod call after it: the call is then
-//     for another container,
+//   - a StopPod call was made after the kill, or at the time of the kill with a timeout, so that it did not kill the run:
+//     an earlier StopPod call, for other containers of the pod, may have killed it, and the run's own call then succeeds
+//     at once, as if the run had ended by itself,
 //   - another run has the same ID, or
 //   - nothing is listed, so that the success of a stop is all that the termination learns.
 func (p *podHistory) knowsKill(t *Termination, run *Run) bool {

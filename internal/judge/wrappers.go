@@ -112,10 +112,14 @@ func graceOf(pod *v1.Pod, req *lifecycle.Request, joinedGrace int64) int64 {
 	}
 }
 
-// addTermination records that a Terminate call, request, has returned handle, and the deadline of the termination after
-// that. A nil request stands for a Start call: a start that returns after its pod's termination has ended begins a
-// termination of its own (see [lifecycle.Terminator.Start]), which no Terminate call has requested. If a Terminate call has
-// begun the termination, a nil request only adds the deadline. addTermination locks the mutex.
+// addTermination records a termination after a call of the terminator, and reads the termination's deadline.
+//
+//   - If request is set, the call was Terminate: it has begun the termination or joined it, and returned handle.
+//   - If request is nil, the call was Start, and the pod's termination has ended. If no Terminate call has returned that
+//     termination, the late start has begun it (see [lifecycle.Terminator.Start]): it gets IsForLateStart. Otherwise only
+//     its deadline is added.
+//
+// addTermination locks the mutex.
 func (r *Record) addTermination(handle *lifecycle.Termination, pod *v1.Pod, request *Request) {
 	reading := r.readDeadline(handle)
 	r.record(func(now Moment) {
