@@ -27,9 +27,10 @@ type File struct {
 	Err   error         // nil: the file was read and sets the limit; else Limit is 0
 }
 
-// Files returns the files of a host that set the limit or cannot be read, in logind's order, as if the drop-ins at the
-// paths ignored did not exist. The last one without an Err counts, because logind skips what it cannot read. Files that
-// cannot be parsed are skipped, too.
+// Files returns the files of a host that set InhibitDelayMaxSec, in logind's order. It also returns the folders and files
+// that cannot be read, with Err; such folders come first. It leaves out the files from which logind takes no limit: they do
+// not set it, cannot be parsed, or are no regular files. The drop-ins at the paths ignored count as missing. The last file
+// without an Err decides (Last), because logind skips what it cannot read.
 func Files(host fs.FS, ignored ...string) []File {
 	names, found := fileNames(host, ignored)
 	for _, name := range names {
