@@ -185,8 +185,8 @@ func (p *peer) lacksMethod(call *dbus.Message) bool {
 	return p.lacks[Lack(method)]
 }
 
-// lacksMatch reports whether a match rule must be refused: the test has chosen [LackMatches] and the rule is by
-// sender or argument, or a [Lack] with the name of the signal.
+// lacksMatch reports whether a match rule must be refused. That is so if the test has chosen the [Lack] with the name of
+// the rule's signal, or if it has chosen [LackMatches] and the rule is by sender or by argument.
 func (p *peer) lacksMatch(rule string) bool {
 	keys := parseRule(rule)
 	if p.lacks[Lack(keys["member"])] {
