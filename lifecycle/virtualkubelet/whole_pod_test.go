@@ -134,8 +134,9 @@ func TestCreateIsNotRepeatedForAnInvalidPod(t *testing.T) {
 	})
 }
 
-// Create returns an errdefs.ErrInvalidInput, but the PodRuntime has the pod nevertheless: a list has it running. Then the
-// pod vanishes from the lists, and its end is unknown. The provider stops it and reports it as failed.
+// Create fails with an errdefs.ErrInvalidInput, although an earlier Create, which the test makes, has already started the
+// pod. So the provider terminates the pod, which ignores SIGTERM. The list of 5 s has the pod as running, but later lists
+// lack it: its end is unknown, and the provider reports it as failed.
 func TestAnInvalidPodThatRunsNeverthelessEnds(t *testing.T) {
 	withFakePodRuntime(t, func(b *testbed, p *fakePodRuntime) {
 		wait(second)
