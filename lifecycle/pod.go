@@ -256,7 +256,9 @@ type agentCall struct {
 	previousErr error
 }
 
-// spawn makes a call in another goroutine. Close waits for the goroutine, and names it if it hangs.
+// spawn makes a call of the agent's code in another goroutine, and then calls c.returned with its error. A panic becomes an
+// error. It is logged, unless the previous call (c.previousErr) panicked in the same way. Close waits for the goroutine, and
+// names it if it hangs.
 func (p *podState) spawn(c agentCall) {
 	p.terminator.calls.Go(func() string { return c.name + " of " + fullName(c.apiPod, c.container) }, func() {
 		call.GuardAbout(c.ctx, c.name, c.previousErr, logValues(c.apiPod, c.container), c.do, c.returned)

@@ -139,7 +139,7 @@ type ContainerResult struct {
 	//
 	//   - the newest failure to stop the container, even if a later call succeeded;
 	//   - the reason for [OutcomeForced], [OutcomeRuntimeStuck] or [OutcomeLeftRunning];
-	//   - a name that the pod's spec lacks;
+	//   - an error if the pod's spec has no container of this Name, so that no hook could run;
 	//   - panics of callbacks.
 	Err error
 }

@@ -362,7 +362,8 @@ func (s *sim) planTerminate(pod *v1.Pod, at time.Duration) {
 	})
 }
 
-// planKill plans a KillContainer at a time, of a container that is running then.
+// planKill schedules a KillContainer call for the time at, for one of the pod's containers that run then. If none runs, there
+// is no call.
 func (s *sim) planKill(pod *v1.Pod, at time.Duration) {
 	rng := s.rng
 	req := lifecycle.ContainerRequest{OneAttempt: rng.IntN(10) == 0}

@@ -68,9 +68,10 @@ func (s *containerStop) isGivenUp() bool { return !s.inProgress && !s.result.Out
 
 // mayRun reports whether the container may be running:
 //
-//   - the stop has not ended the container yet;
-//   - or it was given up, and no list has arrived since that lacks the container;
-//   - or a list has the container again (isListedAgain).
+//   - its stop is in progress and has not ended it yet;
+//   - or the stop was given up, and the runtime has not shown since that the container has ended: no list of the running
+//     containers has arrived after the stop, or the newest list has the container;
+//   - or the container had ended, and the newest list has it again (isListedAgain).
 //
 // The caller holds the mutex.
 func (s *containerStop) mayRun() bool {
