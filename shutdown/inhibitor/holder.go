@@ -57,7 +57,8 @@ func (h Holder) Run(ctx context.Context) error {
 	}
 	holding.host = host.New(host.Options{
 		Source: h.Source, Delay: h.Delay, Calls: calls, Listener: holding,
-		ShortensPods: func(time.Duration) bool { return true }, // HostCapped is called for each grant below Delay
+		// Holder knows no pods, so any grant below Delay counts as too short, and HostCapped logs it.
+		ShortensPods: func(time.Duration) bool { return true },
 	})
 	err := holding.host.Run(ctx)
 	<-holding.ended
