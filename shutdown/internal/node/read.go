@@ -49,10 +49,11 @@ func (r Read) apply(n *Node) {
 	n.continueKills()
 }
 
-// awaitHost takes over the unfinished shutdown of the log, and waits in StateUnsettled for the host to say whether the
-// shutdown is still pending. If the shutdown's drain would still wait for pods, StateUnsettled ends with that wait
-// (WaitEnd) at the latest. Otherwise it lasts until the host answers or proves to be unreachable. The new log has the shutdown
-// and its pods, for the next agent. Events and answers that came before the log was read are applied again.
+// awaitHost takes over the log's unfinished shutdown. It enters StateUnsettled, which lasts until the host says whether this
+// shutdown is still pending, or proves to be unreachable. If the drain still has time to wait for pods (hasTimeLeft),
+// StateUnsettled ends with that time (WaitEnd) at the latest. The new log has the shutdown and its pods, for the next agent.
+// The cancellations by Trigger and the newest answer about the host that came before the log was read may be about this
+// shutdown, so they are applied again.
 func (n *Node) awaitHost(previous *Shutdown, pods []*Pod) {
 	n.shutdown = previous
 	if n.hasTimeLeft(previous) {
