@@ -30,8 +30,9 @@ func TestWallClockStepsDoNotMoveTimes(t *testing.T) {
 	}
 }
 
-// The clock can tell times from the boot to 292 years later. Times before the boot become the first nanosecond after it,
-// later ones the last. Neither conversion overflows.
+// SinceBoot gives times as if the boot had been at Unix time 0. Times before the boot become the first nanosecond after it.
+// Times that are more than 292 years after it, and do not fit, become the last nanosecond that does. TimeOf converts back.
+// Neither overflows.
 func TestClockSaturates(t *testing.T) {
 	first, last := time.Unix(0, 1).UTC(), time.Unix(0, math.MaxInt64).UTC()
 	c := newClock(func() (string, time.Duration, error) { return "one", time.Hour, nil }) // the boot was an hour ago
