@@ -119,12 +119,13 @@ func (r Request) shorten(old *Table) plan.Budget {
 	return fitted
 }
 
-// fillGaps adapts the parts of a budget to its ends, which may have moved. The first doneBuckets are over, and the next
-// bucket is in progress. In each later bucket the pods get the time from the end of the previous bucket to the end of their
-// own, less the bucket's other steps, but at most what they had before the budget was fitted (unfitted).
+// fillGaps adapts the parts of a budget to its ends, which shorten may have moved later after Fit. The first doneBuckets
+// buckets are over, and the next bucket is in progress. In each later bucket the gap is the time from the end of the previous
+// bucket to its own end, less its other steps. Its pods get the whole gap if that is more than Fit has left them, but never
+// more than they had before Fit (unfitted).
 //
-// If the parts then exceed the remaining time, some of the time of the parts in progress has passed already. The excess
-// is cut off from these.
+// The parts may then add up to more than b.End, because some of the time of the parts in progress has passed already. The
+// excess is cut off from these.
 func fillGaps(b *plan.Budget, unfitted []plan.BucketBudget, doneBuckets int) {
 	for i := doneBuckets + 1; i < len(b.Buckets); i++ {
 		bucket := &b.Buckets[i]
