@@ -62,9 +62,10 @@ type scheduledEvent struct {
 	NotBefore   string // empty once the event has started
 }
 
-// read implements polledValue.read. It returns the notice of the earliest event. An event that had begun when it was
-// first read is skipped. Any other event counts as long as the service lists it. Once the event has begun, its deadline
-// is unknown. Azure always answers at once, so read does not need the parameter atOnce.
+// read implements polledValue.read. It returns the notice of the earliest event that is not too far away to be announced
+// (isTooEarly), or a notice without a key if there is none. An event that had begun when it was first read is skipped. Any
+// other event counts as long as the service lists it. Once the event has begun, its deadline is unknown. Azure always
+// answers at once, so read does not need the parameter atOnce.
 func (z *azure) read(ctx context.Context, _ bool) (notice, error) {
 	events, clockAhead, err := z.events(ctx)
 	if err != nil {
