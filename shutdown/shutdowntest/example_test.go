@@ -131,7 +131,8 @@ func ExampleHost_SetPending() {
 	// <nil> <nil>
 }
 
-// A restarted agent adopts the lock of the previous one. The host has only that lock: a second Adopt returns nil.
+// A restarted agent adopts the lock of the previous one, even during a shutdown, when Inhibit fails. The host has only that
+// lock: a second Adopt returns nil.
 func ExampleHost_Adopt() {
 	host := &shutdowntest.Host{StoredLock: true}
 	host.SetPending(&source.Event{Kind: source.KindReboot})

@@ -50,8 +50,8 @@ func (s *session) RequestDelay(ctx context.Context, requested time.Duration) (ti
 	return h.Limit, &source.DelayCappedError{Requested: requested, Granted: h.Limit, SetBy: h.SetBy}
 }
 
-// Inhibit returns a lock. It fails if ctx has ended, InhibitErr is set, or a shutdown is
-// pending and KeptLock is not set. Each call resets KeptLock.
+// Inhibit returns a lock. It fails if ctx has ended or InhibitErr is set. During a shutdown it fails too, as logind does,
+// unless KeptLock says that the host has kept the lock of a previous agent. Each call resets KeptLock.
 func (s *session) Inhibit(ctx context.Context) (io.Closer, error) {
 	h := s.host
 	h.mu.Lock()
