@@ -51,14 +51,16 @@ func refusedPods(n *node.Node) (isStatic map[types.UID]bool) {
 	return isStatic
 }
 
-// updateAdmission updates the snapshot that Admit reads:
+// updateAdmission updates the snapshot that Admit reads. It is called after each step of the core (package node), and after
+// each write to the log.
 //
-//   - If the core (package node) refuses every pod, so does the snapshot. A snapshot that says so already is kept, because
-//     a drain has many steps.
+//   - If the core refuses every pod, so does the snapshot. A snapshot that refuses all pods for good is kept, so that the
+//     many steps of a drain need no new one.
 //   - While the log is being read, the snapshot stays: only the log says which pods to refuse.
-//   - Otherwise it refuses the pods that the core refuses. While a write to the log is under way, it also refuses static
-//     pods whose final status was accepted: if the agent died before that was in the log, the next agent would send the
-//     status while the pod runs again. A write that has failed does not keep them refused.
+//   - Otherwise it refuses the pods that the core refuses. While a write to the log is under way, it also refuses each
+//     static pod whose final status the API server has accepted. Otherwise the pod could run again before the log has the
+//     acceptance. If the agent then died, the next agent would send the old final status for a running pod. The pod is no
+//     longer refused when the write has ended, even if it has failed.
 //
 // The mutex is held.
 func (s *shell) updateAdmission() {

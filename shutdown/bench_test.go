@@ -185,7 +185,8 @@ func plainShutdown(ctx context.Context, state string, pods []*v1.Pod, killer shu
 	storePlain(state, began, time.Now())
 }
 
-// killPlain kills pods concurrently and waits for them, for at most the 20 s of a bucket.
+// killPlain kills the pods of one bucket concurrently, as a kubelet does. The bucket has 20 s: longer grace periods are
+// shortened to that, and killPlain waits no longer for the pods.
 func killPlain(ctx context.Context, pods []*v1.Pod, killer shutdown.PodKiller) {
 	var wg sync.WaitGroup
 	for _, pod := range pods {

@@ -76,12 +76,14 @@ func (m *Manager) Ready() <-chan struct{} {
 // if a part of the state is not stored when it ends; nil if there are none. Other failures to read or store
 // the state are logged, and are in [Report.Errors]. A manager runs once: a second call returns an error.
 //
-// If ctx ends during a drain, Run cancels the drain's kills and waits, calls OnReport, and returns an
-// error that wraps [ErrInterrupted] and names the pods that are not known to have ended.
+// If ctx ends during a drain, the drain stops: Run signals no further pod, calls OnReport, and cancels
+// its calls to your code that are in progress, such as kills. It returns an error that wraps
+// [ErrInterrupted] and names the pods that are not known to have ended.
 //
 // When Run returns, the lock is released and all its goroutines have ended, except calls to your code
-// that ignore their contexts. Run waits for these calls until 10 s after the end of ctx and of the
-// interrupted drain's time. Its error then names them.
+// that ignore their contexts. Run waits up to 10 s for these calls, counted from the end of ctx or, if
+// that is later, from the time at which an interrupted drain would have stopped waiting for pods. Its
+// error then names them.
 func (m *Manager) Run(ctx context.Context) error {
 	if !m.isMade() {
 		return errNotMade

@@ -182,7 +182,8 @@ func TestAFlushedPodIsACopy(t *testing.T) {
 	})
 }
 
-// With PolicyLeaveAsIs only pods with a deletion timestamp get a final status: gone becomes Failed, and web keeps its status.
+// With PolicyLeaveAsIs only pods with a deletion timestamp get a final status, which the manager sends with FlushPod: gone
+// becomes Failed. web keeps its status, so there is none to send. Unflushed is false for both: no final status is missing.
 func TestPolicyLeaveAsIsFlushesOnlyDeletedPods(t *testing.T) {
 	final, report := flushedUnder(t, shutdown.PolicyLeaveAsIs, nil, shutdowntest.Pod("web", regularPriority, 5), deletedPod("gone"))
 	require.Len(t, final, 1)

@@ -16,8 +16,9 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown/shutdowntest"
 )
 
-// TerminateAll drains the buckets one after the other, during Run or without it. It is no shutdown of the node: it
-// publishes no shutdown, keeps the lock, and stores nothing.
+// TerminateAll drains the buckets one after the other, during Run or without it, and sends the final status of each of the
+// two pods. From then on no pod is admitted. It is no shutdown of the node: it publishes no shutdown, keeps the lock that
+// Run holds, and stores nothing.
 func TestTerminateAllDrainsWithoutAShutdown(t *testing.T) {
 	for name, runs := range map[string]bool{"during Run": true, "without Run": false} {
 		t.Run(name, func(t *testing.T) {
