@@ -98,10 +98,10 @@ func (a *Agent) listPods(ctx context.Context) ([]*v1.Pod, error) {
 	}), err
 }
 
-// onPlan shows that a shutdown begins, and stores its plan, which kubegrace-node report shows with the report. It also
-// saves what Info knows about the pods, because keepInfo pauses during a shutdown. Unlike keepInfo, it does not first
-// remove the other pods from Info: if the pods could not be listed in time, the plan has none. The drain waits neither for
-// onPlan nor for the disk.
+// onPlan shows that a shutdown begins, and stores its plan: the HTML page of kubegrace-node report shows it beside what has
+// happened. It also saves Info, because keepInfo pauses during a shutdown. Unlike keepInfo, it does not call ForgetAllBut
+// first: that needs a complete list of the running pods, but the plan has no pods if they could not be listed in time. The
+// drain waits neither for onPlan nor for the disk.
 func (a *Agent) onPlan(ctx context.Context, p plan.Plan) {
 	a.opts.View.Begin(p)
 	a.missingParts.set(ctx, "state folder", a.opts.Info.Save())
