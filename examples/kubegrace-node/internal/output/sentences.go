@@ -140,9 +140,9 @@ func hookTexts(pod *nodeplan.Pod) (texts []string) {
 	return texts
 }
 
-// lossRows returns a table of the workloads and the nodes that lose most: at most four workloads and four nodes, so
-// that what follows the table is not far down. The first row is the header. Without losses, or for a single node,
-// there is no table.
+// lossRows returns a table of the workloads and the nodes whose pods lose the most grace time: at most four workloads
+// and four nodes, so that what follows the table is not far down. The first row is the header. If no pod loses any, or for
+// a single node, it returns nil.
 func lossRows(s nodeplan.Summary) [][]string {
 	if s.NodeCount <= 1 || len(s.Losses) == 0 {
 		return nil
