@@ -22,6 +22,9 @@ type Terminator struct {
 	*lifecycle.Terminator
 
 	record *Record
+	// terminating is held by Terminate from before it reads which termination is in progress until after the terminator's call:
+	// another call could otherwise begin that termination in between.
+	terminating sync.Mutex
 }
 
 // NewTerminator returns a terminator that r records, with its calls of the options' Runtime, Pods, Hooks and Events. A nil
@@ -68,6 +71,7 @@ func (t *Terminator) Terminate(ctx context.Context, pod *v1.Pod, req lifecycle.R
 		Containers:      slices.Clone(req.Containers),
 		HasDefaultGrace: req.GracePeriodSeconds == nil && pod.DeletionGracePeriodSeconds == nil,
 	}
+	t.terminating.Lock()
 	var joinedGrace int64 // in seconds, of the termination in progress that the call joins; 0: it joins none
 	previous, found := t.Termination(pod)
 	if found {
@@ -75,6 +79,7 @@ func (t *Terminator) Terminate(ctx context.Context, pod *v1.Pod, req lifecycle.R
 	}
 	r.record(func(now Moment) { request.Called = now })
 	handle := t.Terminator.Terminate(ctx, pod, req)
+	t.terminating.Unlock()
 	if wasRefused(handle) {
 		return handle
 	}
