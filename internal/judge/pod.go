@@ -308,16 +308,25 @@ func (t *Termination) startedAt() Moment {
 	return t.Requests[0].Called
 }
 
-// firstListRequest returns when the termination first depended on the runtime's lists, because a request did not name
-// the containers; zero: never. A termination that began because a start returned late has no request that could name
-// them, so it depends on lists from its beginning.
-func (t *Termination) firstListRequest() Moment {
+// startedBy returns the moment by which the termination had certainly begun: when the first Terminate call returned.
+// Something that another call causes between startedAt and startedBy may have come before the termination.
+func (t *Termination) startedBy() Moment {
+	if t.IsForLateStart {
+		return t.startedAt()
+	}
+	return t.Requests[0].Returned
+}
+
+// dependsOnListsBy returns the moment by which the termination certainly depended on the runtime's lists, because a request
+// that does not name the containers had returned; zero: it never depends on lists. A termination that began because a start
+// returned late has no request that could name them, so it depends on lists from its beginning.
+func (t *Termination) dependsOnListsBy() Moment {
 	if t.IsForLateStart {
 		return t.startedAt()
 	}
 	for _, request := range t.Requests {
 		if request.ListsContainers {
-			return request.Called
+			return request.Returned
 		}
 	}
 	return Moment{}
@@ -337,11 +346,9 @@ func (t *Termination) isOneAttempt() bool {
 // wasForgottenBefore reports whether Forget was certainly called between the beginning of a termination and the given time.
 // A Forget call that overlaps the termination's first Terminate call may have come before it, and does not count.
 func (p *podHistory) wasForgottenBefore(t *Termination, at time.Time) bool {
-	begun := t.startedAt()
-	if !t.IsForLateStart {
-		begun = t.Requests[0].Returned
-	}
-	return slices.ContainsFunc(p.forgets, func(request *Request) bool { return begun.Before(request.Called) && request.Called.At.Before(at) })
+	return slices.ContainsFunc(p.forgets, func(request *Request) bool {
+		return t.startedBy().Before(request.Called) && request.Called.At.Before(at)
+	})
 }
 
 // isOneAttempt reports whether any request for the pod has OneAttempt, which means that the terminator does not repeat
@@ -405,8 +412,8 @@ func (t *Termination) deadlineBefore(at time.Time) (deadline time.Time) {
 }
 
 // mustStopSince returns when a termination first had to stop a run; zero: never. That is when a request named the run, or
-// when the first list with the run returned, whichever was earlier. Only some lists count: those that were requested after
-// the termination first depended on lists, and returned before it ended and before Forget was called.
+// when the first list with the run returned, whichever was earlier. Only some lists count: those that were requested when
+// the termination certainly depended on lists, and returned before it ended and before Forget was called.
 func (p *podHistory) mustStopSince(t *Termination, c lifecycle.Container) (since Moment) {
 	for _, request := range t.Requests {
 		if hasRun(request.Containers, c) && request.Called.Before(since) {
@@ -415,7 +422,7 @@ func (p *podHistory) mustStopSince(t *Termination, c lifecycle.Container) (since
 	}
 	forgotten := p.forgottenAt(t.startedAt())
 	for _, l := range p.lists {
-		isDuring := t.firstListRequest().Before(l.Called) && (t.Done.IsZero() || l.Returned.At.Before(t.Done.At))
+		isDuring := t.dependsOnListsBy().Before(l.Called) && (t.Done.IsZero() || l.Returned.At.Before(t.Done.At))
 		isBeforeForget := forgotten.IsZero() || l.Returned.At.Before(forgotten.At)
 		if isDuring && isBeforeForget && !l.lacks(c) && l.Returned.Before(since) {
 			since = l.Returned

@@ -149,7 +149,7 @@ func (p *podHistory) hooksAreReportedAsTheyEnded() {
 	for _, t := range p.terminations {
 		for _, c := range t.Result.Containers {
 			hooks := slices.DeleteFunc(slices.Clone(p.hooks), func(h *Hook) bool { return h.ID != c.ID })
-			if len(hooks) != 1 || !t.startedAt().Before(hooks[0].Called) || t.Done.Before(hooks[0].Called) {
+			if len(hooks) != 1 || !t.startedBy().Before(hooks[0].Called) || t.Done.Before(hooks[0].Called) {
 				continue
 			}
 			if !hooks[0].mayBe(c.Hook.Outcome, t) {

@@ -83,7 +83,7 @@ func (p *podHistory) startingDependent(t *Termination, sidecar spec, at Moment) 
 			continue
 		}
 		isStarting := s.Ended.IsZero() || s.Ended.At.After(at.At)
-		needsNewList := t.firstListRequest().Before(s.Ended) && s.Ended.At.Before(at.At) && !wasForgotten
+		needsNewList := t.dependsOnListsBy().Before(s.Ended) && s.Ended.At.Before(at.At) && !wasForgotten
 		hasNewList := slices.ContainsFunc(p.visibleLists(at), func(l *List) bool { return s.Ended.Before(l.Called) })
 		if isStarting || needsNewList && !hasNewList {
 			return s.Name

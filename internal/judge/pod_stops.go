@@ -92,7 +92,8 @@ func (p *podHistory) repeatBy(stops []*Stop) time.Time {
 
 // failedStopsAreRepeated: while a run is not known to have ended, StopContainer is called again, each time after a
 // pause and a list. A runtime that fails for a while must not cost the node a container that runs on. No call need
-// follow if a list shows the end of the run, or if by the time of that call
+// follow if a list shows the end of the run. The list may also have come before the last call: that call is then a
+// StopPod call for other containers. Nor need a call follow if by its time
 //   - GiveUpAfter has passed since the deadline or the first call, whichever was later, or
 //   - the termination has ended, or Close was called.
 //
@@ -120,7 +121,8 @@ func (p *podHistory) failedStopsAreRepeated() {
 			giveUpAt := times.Later(deadline, stops[0].Called.At).Add(p.options.GiveUpAfter)
 			isGivenUp := !nextBy.Before(giveUpAt)
 			hasEnded := slices.ContainsFunc(p.lists, func(l *List) bool { return l.provesEnd(c, last.Called.At) })
-			if !hasEnded && !isGivenUp && !t.Done.By(nextBy) && !p.closedAt().By(nextBy) {
+			hadEnded := slices.ContainsFunc(p.visibleLists(last.Called), func(l *List) bool { return l.provesEnd(c, stops[0].Called.At) })
+			if !hasEnded && !hadEnded && !isGivenUp && !t.Done.By(nextBy) && !p.closedAt().By(nextBy) {
 				p.violation(nextBy, "%q was last stopped at %v, and not again", c.ID, p.sinceStart(last.Called.At))
 			}
 		}

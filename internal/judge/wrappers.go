@@ -83,6 +83,7 @@ func (t *Terminator) Terminate(ctx context.Context, pod *v1.Pod, req lifecycle.R
 	if wasRefused(handle) {
 		return handle
 	}
+	r.record(func(now Moment) { request.Returned = now })
 	if hasJoined := handle == previous; !hasJoined {
 		joinedGrace = 0
 	}
@@ -135,7 +136,6 @@ func (r *Record) addTermination(handle *lifecycle.Termination, pod *v1.Pod, requ
 		reading.Returned = now
 		t.Readings = append(t.Readings, reading)
 		if request != nil {
-			request.Returned = now
 			t.Requests = append(t.Requests, request)
 		}
 	})
