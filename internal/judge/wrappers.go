@@ -22,8 +22,8 @@ type Terminator struct {
 	*lifecycle.Terminator
 
 	record *Record
-	// terminating is held by Terminate from before it reads which termination is in progress until after the terminator's call:
-	// another call could otherwise begin that termination in between.
+	// terminating is held by Terminate from before it reads which termination is in progress until the call is recorded: another
+	// call could otherwise begin that termination in between, or be recorded before the call that began it.
 	terminating sync.Mutex
 }
 
@@ -72,6 +72,7 @@ func (t *Terminator) Terminate(ctx context.Context, pod *v1.Pod, req lifecycle.R
 		HasDefaultGrace: req.GracePeriodSeconds == nil && pod.DeletionGracePeriodSeconds == nil,
 	}
 	t.terminating.Lock()
+	defer t.terminating.Unlock()
 	var joinedGrace int64 // in seconds, of the termination in progress that the call joins; 0: it joins none
 	previous, found := t.Termination(pod)
 	if found {
@@ -79,7 +80,6 @@ func (t *Terminator) Terminate(ctx context.Context, pod *v1.Pod, req lifecycle.R
 	}
 	r.record(func(now Moment) { request.Called = now })
 	handle := t.Terminator.Terminate(ctx, pod, req)
-	t.terminating.Unlock()
 	if wasRefused(handle) {
 		return handle
 	}
