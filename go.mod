@@ -4,7 +4,6 @@ go 1.24.0
 
 require (
 	github.com/cockroachdb/datadriven v1.0.3
-	github.com/coreos/go-systemd/v22 v22.5.0
 	github.com/go-logr/logr v1.4.3
 	github.com/godbus/dbus/v5 v5.1.0
 	github.com/prometheus/client_golang v1.22.0

@@ -60,7 +60,7 @@ func allowedImports() map[string][]string {
 		"internal/features":   {gates, module + "/internal/nilcheck"},
 		"internal/nilcheck":   {},
 		"internal/atomicfile": {},
-		"internal/logindconf": {systemd},
+		"internal/logindconf": {},
 		"internal/call":       {klog, module + "/internal/times"},
 		"internal/podkey":     {api, machine},
 		"internal/judge":      {api, machine, "github.com/go-logr/logr", module + "/lifecycle", module + "/graceperiod", module + "/internal/times"},

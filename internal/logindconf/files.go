@@ -1,15 +1,14 @@
 package logindconf
 
 import (
-	"bytes"
 	"errors"
 	"io/fs"
 	"maps"
 	"path"
 	"slices"
+	"strings"
 	"time"
-
-	"github.com/coreos/go-systemd/v22/unit"
+	"unicode/utf8"
 )
 
 const (
@@ -19,7 +18,7 @@ const (
 	Default = 5 * time.Second
 )
 
-// File is a file that sets the limit, or that cannot be read.
+// File is a file that sets the limit, or that cannot be read or parsed.
 type File struct {
 	Path  string        // from the root of the host
 	Limit time.Duration // [Unlimited] for infinity
@@ -29,13 +28,18 @@ type File struct {
 
 // Files returns the files of a host that set InhibitDelayMaxSec, in logind's order. It also returns the folders and files
 // that cannot be read, with Err; such folders come first. It leaves out the files from which logind takes no limit: they do
-// not set it, cannot be parsed, or are no regular files. The drop-ins at the paths ignored count as missing. The last file
-// without an Err decides (Last), because logind skips what it cannot read.
+// not set it, or are no regular files. A file that systemd cannot parse has an Err, and ends the list: systemd ignores all
+// later files. The drop-ins at the paths ignored count as missing. The last file without an Err decides (Last), because
+// logind skips what it cannot read.
 func Files(host fs.FS, ignored ...string) []File {
 	names, found := fileNames(host, ignored)
 	for _, name := range names {
-		if file, ok := read(host, name); ok {
+		file, ok := read(host, name)
+		if ok {
 			found = append(found, file)
+		}
+		if errors.Is(file.Err, errInvalid) {
+			break
 		}
 	}
 	return found
@@ -87,9 +91,8 @@ func fileNames(host fs.FS, ignored []string) (files []string, unread []File) {
 	return files, unread
 }
 
-// read reads one file. ok is false if logind does not take a limit from it: it is no regular file, cannot be parsed,
-// or does not set the limit. If it cannot be read, ok is true and Err says why. Of several lines the last valid one
-// wins.
+// read reads one file. ok is false if logind does not take a limit from it: it is no regular file, or does not set the
+// limit. If it cannot be read, ok is true and Err says why.
 func read(host fs.FS, name string) (file File, ok bool) {
 	file.Path = "/" + name
 	// Masks are links to /dev/null, and reading a pipe could block forever.
@@ -99,17 +102,47 @@ func read(host fs.FS, name string) (file File, ok bool) {
 	if file.Text, file.Err = fs.ReadFile(host, name); file.Err != nil {
 		return file, true
 	}
-	options, err := unit.DeserializeOptions(bytes.NewReader(file.Text))
-	if err != nil {
-		return file, false
-	}
-	for _, option := range options {
-		if option.Section != "Login" || option.Name != Setting {
+	file.Limit, ok, file.Err = limitIn(string(file.Text))
+	return file, ok
+}
+
+// errInvalid is the Err of a file that systemd cannot parse.
+var errInvalid = errors.New("systemd-logind cannot parse it, and ignores all files after it")
+
+// limitIn returns the limit that the text of a file sets, as systemd's config_parse reads it: a backslash at the end of a
+// line continues it, a line without an equals sign is skipped, and of several lines the last valid one wins. An invalid
+// section header, or a line that is not UTF-8, is errInvalid.
+func limitIn(text string) (limit time.Duration, isSet bool, err error) {
+	text = strings.NewReplacer("\r\n", "\n", "\r", "\n", "\x00", "\n").Replace(strings.TrimPrefix(text, "\ufeff"))
+	var section, line string
+	for part := range strings.SplitSeq(text+"\n", "\n") { // the last part is empty, and ends a continued line
+		part = strings.TrimLeft(part, " \t")
+		if strings.HasPrefix(part, "#") || strings.HasPrefix(part, ";") {
 			continue
 		}
-		if limit, err := parseTimespan(option.Value); err == nil {
-			file.Limit, ok = limit, true
+		line += part
+		backslashes := len(line) - len(strings.TrimRight(line, `\`))
+		if isContinued := backslashes%2 == 1; isContinued {
+			line = line[:len(line)-1] + " "
+			continue
+		}
+		whole := strings.Trim(line, " \t")
+		line = ""
+		isHeader := strings.HasPrefix(whole, "[")
+		if !utf8.ValidString(whole) || isHeader && !strings.HasSuffix(whole, "]") {
+			return 0, true, errInvalid
+		}
+		if isHeader {
+			section = whole
+			continue
+		}
+		key, value, _ := strings.Cut(whole, "=")
+		if section != "[Login]" || strings.TrimRight(key, " \t") != Setting {
+			continue
+		}
+		if span, err := parseTimespan(value); err == nil {
+			limit, isSet = span, true
 		}
 	}
-	return file, ok
+	return limit, isSet, nil
 }

@@ -101,3 +101,46 @@ func FuzzDropIn(f *testing.F) {
 		}
 	})
 }
+
+// systemd 252 reads each of these texts as a limit of 20 s.
+func TestAFileIsReadAsSystemdReadsIt(t *testing.T) {
+	const login = "[Login]\n"
+	for name, text := range map[string]string{
+		"a line without an equals sign":              login + "garbage\nInhibitDelayMaxSec=20\ngarbage\n",
+		"no key":                                     login + "=5\nInhibitDelayMaxSec=20\n",
+		"a continued value":                          login + "InhibitDelayMaxSec=10s \\\n\t10s\n",
+		"a continued key":                            login + "InhibitDelayMaxSec\\\n# a comment in between\n=20\n",
+		"continued at the end":                       login + "InhibitDelayMaxSec=20\\",
+		"a continued line ends at an empty one":      login + "KillOnlyUsers=a\\\n\nInhibitDelayMaxSec=20\n",
+		"a comment is not continued":                 login + "# a \\\nInhibitDelayMaxSec=20\n",
+		"two backslashes do not continue":            login + "KillOnlyUsers=a\\\\\nInhibitDelayMaxSec=20\n",
+		"a byte order mark, and line ends of others": "\ufeff[Login]\r\nInhibitDelayMaxSec=20\rKillOnlyUsers=a\x00",
+	} {
+		t.Run(name, func(t *testing.T) {
+			file, limit := limitOf(fileSystem(map[string]string{"etc/systemd/logind.conf": text}))
+			require.Equal(t, 20*time.Second, limit)
+			require.Equal(t, "/etc/systemd/logind.conf", file)
+		})
+	}
+}
+
+// systemd 252 cannot parse one of three files, and reads neither the rest of it nor the file after it.
+func TestAnInvalidFileEndsTheList(t *testing.T) {
+	for name, text := range map[string]string{
+		"a comment after a section header": "[Login] # a\nInhibitDelayMaxSec=20\n",
+		"an open section header":           "[Login\nInhibitDelayMaxSec=20\n",
+		"not UTF-8":                        "[Login]\nKillOnlyUsers=\xe4\nInhibitDelayMaxSec=20\n",
+	} {
+		t.Run(name, func(t *testing.T) {
+			files := Files(fileSystem(map[string]string{
+				"etc/systemd/logind.conf":          "[Login]\nInhibitDelayMaxSec=7\n",
+				"etc/systemd/logind.conf.d/b.conf": text,
+				"etc/systemd/logind.conf.d/c.conf": "[Login]\nInhibitDelayMaxSec=30\n",
+			}))
+			require.Len(t, files, 2)
+			require.Equal(t, "/etc/systemd/logind.conf.d/b.conf", files[1].Path)
+			require.ErrorIs(t, files[1].Err, errInvalid)
+			require.Equal(t, 7*time.Second, Last(files).Limit)
+		})
+	}
+}

@@ -86,10 +86,19 @@ func (f *delayFiles) setNotApplied(requested time.Duration) {
 }
 
 // notAppliedError is called after the drop-in was written and logind reloaded. It returns an error if logind's limit is
-// still below the request although no visible file sets that limit: logind seems to read other files. It returns nil if
-// the limit is enough, or if a visible file sets it, which then wins over the drop-in.
+// still below the request although no visible file sets that limit: logind seems to read other files. A file that
+// cannot be read or parsed is named as the reason. It returns nil if the limit is enough, or if a visible file sets it,
+// which then wins over the drop-in.
 func (f *delayFiles) notAppliedError(limit, requested time.Duration) error {
-	if limit >= requested || f.fileSetting(limit) != "" {
+	if limit >= requested {
+		return nil
+	}
+	for _, file := range logindconf.Files(os.DirFS(f.options.HostRoot)) {
+		if file.Err != nil {
+			return fmt.Errorf("%s: %w", file.Path, file.Err)
+		}
+	}
+	if f.fileSetting(limit) != "" {
 		return nil
 	}
 	return fmt.Errorf("%s was written and systemd-logind reloaded, but its limit has not changed: is %s the host's own file system?",

@@ -93,3 +93,21 @@ func TestRemoveDropInNeedsTheBusOnlyForTheReload(t *testing.T) {
 	require.ErrorContains(t, h.source(t).RemoveDropIn(t.Context()), "the drop-in was removed, but")
 	require.NoFileExists(t, filepath.Join(h.root, etc, "zz-kubegrace.conf"))
 }
+
+// logind cannot parse a site's file, and so does not read the drop-in, whose name is later. The error names the site's file,
+// although logind.conf sets the limit of 7 s.
+func TestTheErrorNamesAFileThatLogindCannotParse(t *testing.T) {
+	h := newHost(t)
+	h.login1.SetLimit(7 * time.Second)
+	systemd1 := logindfake.StartSystemd1(t, h.bus.Address, func() {}) // a reload without an effect
+	h.writeFile(t, "etc/systemd/logind.conf", "[Login]\nInhibitDelayMaxSec=7\n")
+	h.writeFile(t, etc+"/50-site.conf", "[Login] # for the backup\nKillUserProcesses=no\n")
+	session := h.connect(t)
+	for range 3 {
+		granted, err := session.RequestDelay(t.Context(), time.Minute)
+		require.Equal(t, 7*time.Second, granted)
+		require.ErrorAs(t, err, new(*source.DelayCappedError))
+		require.ErrorContains(t, err, "/"+etc+"/50-site.conf: systemd-logind cannot parse it")
+	}
+	require.Len(t, systemd1.Reloads(), 1)
+}
