@@ -82,7 +82,8 @@ func readOwned(path string) ([]byte, error) {
 	return content, nil
 }
 
-// write writes the drop-in to the first writable directory, and returns its path on the host.
+// write writes the drop-in to the first writable directory, and returns its path on the host. A file of that name in a
+// directory that is not writable is an error, because logind would ignore one in a later directory.
 func (d dropIn) write(content []byte) (written string, err error) {
 	var errs []error
 	for _, file := range d.files {
@@ -95,6 +96,9 @@ func (d dropIn) write(content []byte) (written string, err error) {
 			return file, nil
 		}
 		errs = append(errs, fmt.Errorf("write the drop-in: %w", err))
+		if _, err := os.Lstat(path); err == nil {
+			break
+		}
 	}
 	return "", errors.Join(errs...)
 }

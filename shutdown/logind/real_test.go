@@ -36,6 +36,7 @@ func TestRealLogind(t *testing.T) {
 		"limit extremes":          testRealLimitExtremes,
 		"limit of two agents":     testRealLimitOfTwoAgents,
 		"read-only etc":           testRealReadOnlyEtc,
+		"read-only drop-in":       testRealReadOnlyDropIn,
 		"delayed until released":  testRealDelayedUntilReleased,
 		"cancelled":               testRealCancelled,
 		"started in a shutdown":   testRealStartedInAShutdown,
@@ -163,6 +164,21 @@ func testRealReadOnlyEtc(t *testing.T, _ *logindhost.Host) {
 	require.NoError(t, unix.Mount("", "/etc/systemd", "", unix.MS_REMOUNT|unix.MS_RDONLY, ""))
 	requireGranted(t, connect(t, realSource(t)), 42*time.Second)
 	require.FileExists(t, "/run/systemd/logind.conf.d/zz-kubegrace.conf")
+}
+
+// /etc becomes read-only with a drop-in in it. A request for more is an error that says so. logind is not reloaded again and
+// again, and nothing is written to /run, where logind would ignore a drop-in of the same name.
+func testRealReadOnlyDropIn(t *testing.T, host *logindhost.Host) {
+	session := connect(t, realSource(t))
+	requireGranted(t, session, 30*time.Second)
+	require.NoError(t, unix.Mount("", "/etc/systemd", "", unix.MS_REMOUNT|unix.MS_RDONLY, ""))
+	for range 2 {
+		granted, err := session.RequestDelay(t.Context(), time.Minute)
+		require.Equal(t, 30*time.Second, granted)
+		require.ErrorIs(t, err, unix.EROFS)
+	}
+	require.Len(t, host.Systemd1.Reloads(), 1, "for the first request")
+	require.NoFileExists(t, "/run/systemd/logind.conf.d/zz-kubegrace.conf")
 }
 
 // logind does not power off while the lock is held, but does when the lock is closed. The deadline of the event is 5 s
