@@ -3,6 +3,7 @@ package api
 import (
 	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/kubegrace/kubegrace/shutdown"
 )
@@ -51,9 +52,13 @@ type Report struct {
 	Shutdown shutdown.Report `json:"shutdown"`
 }
 
-// PodErrors returns an error that names the pods that were not stopped, and why; nil if all were.
+// PodErrors returns an error that names the pods that were not stopped, and why; nil if all were. If the shutdown knew no
+// pods and something has failed, such as the list of the pods, that is the error.
 func (r Report) PodErrors() error {
 	var errs []error
+	if failures := r.Shutdown.Errors; len(r.Shutdown.Pods) == 0 && len(failures) > 0 {
+		errs = append(errs, fmt.Errorf("no pod was stopped: %s", strings.Join(failures, "; ")))
+	}
 	for _, p := range r.Shutdown.Pods {
 		if p.Error != "" {
 			errs = append(errs, fmt.Errorf("pod %s/%s was not stopped: %s", p.Namespace, p.Name, p.Error))
