@@ -67,14 +67,14 @@ func (r *delayRequest) writeDropInAndReload(ctx context.Context, before time.Dur
 	if err != nil {
 		return r.result(ctx, err)
 	}
-	isApplied := r.appliedCheck(before)
+	isApplied, tried := r.appliedCheck(before), r.files.attemptFor(r.requested)
 	changeErr := r.reloadUntil(ctx, isApplied)
 	limit, err := r.conn.limit(ctx)
 	if changeErr != nil || err != nil {
 		return r.result(ctx, changeErr) // it reads the limit again, and returns the error if that fails too
 	}
 	if !isApplied(limit) {
-		r.files.setNotApplied(r.requested)
+		r.files.notApplied = tried
 		return r.result(ctx, r.files.notAppliedError(limit, r.requested))
 	}
 	r.logger.Info("Changed the delay limit of systemd-logind", "from", before, "to", limit, "file", file, "setBefore", setBefore)
@@ -96,7 +96,7 @@ func (r *delayRequest) appliedCheck(before time.Duration) (isApplied func(limit 
 // logind has the limit of those files. before is logind's limit before the removal.
 //
 // If logind's limit is then below the request, this package has misread the files, and withdraw writes the drop-in again.
-// setNotApplied records this, so that apply does not withdraw the drop-in again while the files and the request stay the
+// notApplied records this, so that apply does not withdraw the drop-in again while the files and the request stay the
 // same.
 func (r *delayRequest) withdraw(ctx context.Context, before time.Duration) (time.Duration, error) {
 	changed := r.files.markChanging(before)
@@ -109,7 +109,7 @@ func (r *delayRequest) withdraw(ctx context.Context, before time.Duration) (time
 	reloadErr := r.reloadUntil(ctx, func(limit time.Duration) bool { return limit == configured })
 	if limit, err := r.conn.limit(ctx); err == nil && limit < r.requested {
 		granted, err := r.writeDropInAndReload(ctx, limit)
-		r.files.setNotApplied(r.requested)
+		r.files.notApplied = r.files.attemptFor(r.requested)
 		return granted, err
 	}
 	return r.result(ctx, reloadErr)

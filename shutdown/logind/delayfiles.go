@@ -77,12 +77,12 @@ type attempt struct {
 // wasNotApplied reports whether this delay was requested before with the same files, and logind did not apply
 // it.
 func (f *delayFiles) wasNotApplied(requested time.Duration) bool {
-	return f.notApplied == attempt{requested, f.configured()}
+	return f.notApplied == f.attemptFor(requested)
 }
 
-// setNotApplied records that logind has not applied the drop-in for this delay with the current files.
-func (f *delayFiles) setNotApplied(requested time.Duration) {
-	f.notApplied = attempt{requested, f.configured()}
+// attemptFor returns the attempt for this delay with the current files.
+func (f *delayFiles) attemptFor(requested time.Duration) attempt {
+	return attempt{requested, f.configured()}
 }
 
 // notAppliedError is called after the drop-in was written and logind reloaded. It returns an error if logind's limit is

@@ -3,6 +3,7 @@
 package logind_test
 
 import (
+	"os"
 	"path/filepath"
 	"testing"
 	"time"
@@ -110,4 +111,23 @@ func TestTheErrorNamesAFileThatLogindCannotParse(t *testing.T) {
 		require.ErrorContains(t, err, "/"+etc+"/50-site.conf: systemd-logind cannot parse it")
 	}
 	require.Len(t, systemd1.Reloads(), 1)
+}
+
+// logind cannot parse a site's file, and applies no drop-in. While RequestDelay waits for that, the file is repaired. The next
+// request reloads logind again.
+func TestAFileThatIsRepairedDuringAReloadIsReadAgain(t *testing.T) {
+	h := newHost(t)
+	site := filepath.Join(h.root, etc, "50-site.conf")
+	h.writeFile(t, etc+"/50-site.conf", "[Login\n")
+	reloads := 0
+	logindfake.StartSystemd1(t, h.bus.Address, func() {
+		if reloads++; reloads > 1 {
+			h.login1.SetLimit(time.Minute)
+		}
+		_ = os.Remove(site) // fails at the second reload
+	})
+	session := h.connect(t)
+	_, err := session.RequestDelay(t.Context(), time.Minute)
+	require.ErrorAs(t, err, new(*source.DelayCappedError))
+	requireGranted(t, session, time.Minute)
 }
