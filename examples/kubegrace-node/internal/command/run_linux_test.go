@@ -20,6 +20,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/kubegrace/kubegrace/examples/kubegrace-node/internal/socket"
+	"github.com/kubegrace/kubegrace/examples/kubegrace-node/internal/units"
 	"github.com/kubegrace/kubegrace/internal/need"
 	"github.com/kubegrace/kubegrace/shutdown/logind"
 	"github.com/kubegrace/kubegrace/shutdown/logind/logindtest"
@@ -283,6 +284,23 @@ func TestUninstallRemovesTheDropIn(t *testing.T) {
 		require.NoDirExists(t, filepath.Dir(file), "the folder of the drop-in, which the agent had created")
 	}
 	<-hungUp // logind reads its files again
+}
+
+// A unit that the agent had stopped cannot be started, because systemd does not answer. uninstall says so, and removes the
+// drop-in nevertheless.
+func TestUninstallGoesOnIfAUnitCannotBeStarted(t *testing.T) {
+	t.Parallel()
+	root := t.TempDir() // in place of the host's root
+	dropIn, stopped := filepath.Join(root, "etc/systemd/logind.conf.d", logind.DropInName), filepath.Join(root, "run", units.File)
+	for file, text := range map[string]string{dropIn: "# Written by kubegrace: how long a node shutdown may be delayed.\n", stopped: `{"units": ["kubelet.service"]}`} {
+		require.NoError(t, os.MkdirAll(filepath.Dir(file), 0o755))
+		require.NoError(t, os.WriteFile(file, []byte(text), 0o600))
+	}
+	output, err := runUninstall(t, logindtest.StartBroker(t).Address, "--host-root="+root)
+	require.Error(t, err)
+	require.Contains(t, output, "failed to let units start again")
+	require.NoFileExists(t, dropIn)
+	require.FileExists(t, stopped, "uninstall can be called again")
 }
 
 // While an agent runs, uninstall fails. When the agent has ended, uninstall keeps the state folder, unless

@@ -72,16 +72,14 @@ func (u *uninstaller) run(ctx context.Context) (err error) {
 	if lock != nil {
 		defer func() { err = errors.Join(err, lock.Close()) }()
 	}
-	if err := u.startUnits(ctx); err != nil {
-		return err
-	}
+	startErr := u.startUnits(ctx)
 	switch hasState := lock != nil; {
 	case hasState && u.removeState:
 		err = u.removeStateFiles()
 	case hasState:
 		u.say("%s is kept, with the state of shutdowns; --remove-state removes it.", u.stateDir)
 	}
-	return errors.Join(err, u.removeDropIn(ctx))
+	return errors.Join(startErr, err, u.removeDropIn(ctx))
 }
 
 // startUnits starts the units again that the agent has stopped. A file that the agent has left under /run names them.

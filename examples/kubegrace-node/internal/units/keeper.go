@@ -134,8 +134,9 @@ func stopUnit(ctx context.Context, conn *systemd.Conn, unit string) error {
 	}
 }
 
-// Start allows all units to start, starts those that ran before Stop, and then removes the file that names them. If
-// nothing is stopped, it does nothing. If it fails, the file stays, and Start can be called again.
+// Start allows all units to start that Stop has stopped, of a previous agent too, starts those that ran before Stop, and
+// then removes the file that names them. If nothing is stopped, it does nothing. If it fails, the file stays, and Start can
+// be called again.
 func (k *Keeper) Start(ctx context.Context) error {
 	k.changing.Lock()
 	defer k.changing.Unlock()
@@ -143,7 +144,8 @@ func (k *Keeper) Start(ctx context.Context) error {
 	if stopped == nil {
 		return nil
 	}
-	if len(k.units) == 0 && len(stopped.Units) == 0 { // a drain without --stop-unit: systemd is not needed
+	blocked := k.blocked()
+	if len(blocked) == 0 && len(stopped.Units) == 0 { // a drain without --stop-unit: systemd is not needed
 		return k.store(nil)
 	}
 	ctx, cancel := context.WithTimeout(ctx, startTimeout)
@@ -153,21 +155,28 @@ func (k *Keeper) Start(ctx context.Context) error {
 		return err
 	}
 	defer conn.Close()
-	if err := errors.Join(k.unblock(slices.Concat(stopped.Units, k.units)), conn.ReloadContext(ctx)); err != nil {
+	if err := errors.Join(unblock(blocked), conn.ReloadContext(ctx)); err != nil {
 		return fmt.Errorf("failed to let units start again: %w", err)
 	}
+	var errs []error
 	for _, unit := range stopped.Units {
-		if err := startUnit(ctx, conn, unit); err != nil {
-			return err
-		}
+		errs = append(errs, startUnit(ctx, conn, unit))
+	}
+	if err := errors.Join(errs...); err != nil {
+		return err
 	}
 	return k.store(nil)
 }
 
-// startUnit starts a unit and waits until it runs.
+// startUnit starts a unit and waits until it runs. A unit that is no longer there is no error.
 func startUnit(ctx context.Context, conn *systemd.Conn, unit string) error {
 	result := make(chan string, 1)
-	if _, err := conn.StartUnitContext(ctx, unit, "replace", result); err != nil {
+	_, err := conn.StartUnitContext(ctx, unit, "replace", result)
+	var refused dbus.Error
+	if errors.As(err, &refused) && refused.Name == "org.freedesktop.systemd1.NoSuchUnit" {
+		return nil
+	}
+	if err != nil {
 		return fmt.Errorf("failed to start %s again: %w", unit, err)
 	}
 	select {

@@ -81,8 +81,11 @@ func (s *systemd1) StopUnit(unit, _ string) (dbus.ObjectPath, *dbus.Error) {
 	return "/job/1", nil
 }
 
-// StartUnit records the call and starts the unit.
+// StartUnit records the call and starts the unit. There is no gone.service.
 func (s *systemd1) StartUnit(unit, _ string) (dbus.ObjectPath, *dbus.Error) {
+	if unit == "gone.service" {
+		return "", dbus.NewError("org.freedesktop.systemd1.NoSuchUnit", []any{"Unit gone.service not found."})
+	}
 	s.record("start " + unit)
 	s.end(unit, "active")
 	return "/job/1", nil
@@ -198,6 +201,33 @@ func TestDrainedUnitsStayStopped(t *testing.T) {
 	require.True(t, keeper().IsNodeDrained())
 	require.NoError(t, k.SetNodeDrained(false))
 	require.Equal(t, &StoppedUnits{Units: []string{kubeletUnit}}, keeper().Stopped())
+}
+
+// A drain prevents kubelet.service from starting, although it did not run. The agent without --stop-unit that follows, or
+// uninstall, lets it start again.
+func TestALaterAgentWithoutUnitsLetsThemStart(t *testing.T) {
+	s, runDir, keeper := start(t)
+	s.set(func() { s.activeState = "failed" })
+	first := keeper()
+	require.NoError(t, first.SetNodeDrained(true))
+	require.NoError(t, first.Stop(bounded(t, 10*time.Second)))
+	require.FileExists(t, first.dropIn(kubeletUnit))
+	next, err := New(runDir, nil)
+	require.NoError(t, err)
+	next.dial = first.dial
+	require.NoError(t, next.Start(bounded(t, 10*time.Second)))
+	require.NoFileExists(t, first.dropIn(kubeletUnit))
+	require.Equal(t, []string{"reload", "reload"}, s.recorded())
+}
+
+// Two units were stopped, and one was removed from the machine since. The other is started, and nothing is left to do.
+func TestAStoppedUnitThatIsGoneIsNotStarted(t *testing.T) {
+	s, _, keeper := start(t)
+	k := keeper()
+	require.NoError(t, k.store(&StoppedUnits{Units: []string{"gone.service", kubeletUnit}}))
+	require.NoError(t, k.Start(bounded(t, 10*time.Second)))
+	require.Equal(t, []string{"reload", "start " + kubeletUnit}, s.recorded())
+	require.Nil(t, keeper().Stopped())
 }
 
 // systemd does not know a unit, because its name is misspelt. Check returns an error, because Stop would stop nothing.

@@ -93,14 +93,23 @@ func (k *Keeper) block(units []string) error {
 	return errors.Join(errs...)
 }
 
-// unblock removes the drop-ins that prevent these units from starting, and the folders that are then empty.
-func (k *Keeper) unblock(units []string) error {
+// blocked returns the paths of all drop-ins that prevent units from starting.
+func (k *Keeper) blocked() (paths []string) {
+	names, _ := fs.Glob(os.DirFS(k.runDir), dropInName("*")) // fails only for an invalid pattern
+	for _, name := range names {
+		paths = append(paths, filepath.Join(k.runDir, name))
+	}
+	return paths
+}
+
+// unblock removes drop-ins that prevent units from starting, and the folders that are then empty.
+func unblock(dropIns []string) error {
 	var errs []error
-	for _, unit := range units {
-		if err := os.Remove(k.dropIn(unit)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+	for _, path := range dropIns {
+		if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			errs = append(errs, err)
 		}
-		_ = os.Remove(filepath.Dir(k.dropIn(unit))) // fails if it is not empty
+		_ = os.Remove(filepath.Dir(path)) // fails if it is not empty
 	}
 	return errors.Join(errs...)
 }
