@@ -53,9 +53,13 @@ type Report struct {
 }
 
 // PodErrors returns an error that names the pods that were not stopped, and why; nil if all were. If the shutdown knew no
-// pods and something has failed, such as the list of the pods, that is the error.
+// pods and something has failed, such as the list of the pods, that is the error. A shutdown that was cancelled is an error,
+// too.
 func (r Report) PodErrors() error {
 	var errs []error
+	if r.Shutdown.Cancelled {
+		errs = append(errs, errors.New("the drain was called off: pods that were not told to stop by then run on"))
+	}
 	if failures := r.Shutdown.Errors; len(r.Shutdown.Pods) == 0 && len(failures) > 0 {
 		errs = append(errs, fmt.Errorf("no pod was stopped: %s", strings.Join(failures, "; ")))
 	}
