@@ -30,13 +30,13 @@ func Read(file string) ([]Document, error) {
 	return Parse(file, text)
 }
 
-// ReadFolder reads the documents of the files of a folder that end in .yaml, .yml or .json, in the order of
-// their names. The error names every file that cannot be read; the documents of the other files are returned too.
+// ReadFolder reads the documents of the files of a folder that end in .yaml, .yml, .json or .manifest, as kops names the
+// manifests of static pods, in the order of their names. The error names every file that cannot be read; the documents of the other files are returned too.
 func ReadFolder(folder string) (docs []Document, err error) {
 	entries, err := os.ReadDir(folder)
 	errs := []error{err}
 	for _, entry := range entries {
-		if entry.IsDir() || !slices.Contains([]string{".yaml", ".yml", ".json"}, filepath.Ext(entry.Name())) {
+		if entry.IsDir() || !slices.Contains([]string{".yaml", ".yml", ".json", ".manifest"}, filepath.Ext(entry.Name())) {
 			continue
 		}
 		more, err := Read(filepath.Join(folder, entry.Name()))

@@ -33,7 +33,7 @@ annotations of the manifests say, and drains them. It needs no rights.`,
 	fs := command.Flags()
 	fs.SortFlags = false
 	fs.StringVar(&d.config, "config", "", configUsage)
-	fs.StringVar(&d.manifests, "manifests", "", "`folder` of pod manifests (.yaml, .yml, .json) to play; required")
+	fs.StringVar(&d.manifests, "manifests", "", "`folder` of pod manifests (.yaml, .yml, .json, .manifest) to play; required")
 	fs.DurationVar(&d.after, "shutdown-after", 2*time.Second, "shut down this `time` after the start")
 	fs.DurationVar(&d.limit, "limit", 0, "longest `time` that the host grants; 0 means no limit")
 	fs.StringVar(&d.stateDir, "state-dir", "", "`folder` that keeps the report, for kubegrace-node report; empty means that it is not kept")

@@ -42,7 +42,7 @@ func Load(dir string, opts validation.Options) (pods []*v1.Pod, warnings []strin
 		pods = append(pods, pod)
 	}
 	if len(pods) == 0 {
-		warnings = append(warnings, dir+": has no pods in files that end in .yaml, .yml or .json")
+		warnings = append(warnings, dir+": has no pods in files that end in .yaml, .yml, .json or .manifest")
 	}
 	return pods, warnings, errors.Join(errs...)
 }

@@ -91,7 +91,7 @@ func TestLoad(t *testing.T) {
 	}
 	_, warnings, err := embedded.Load(dir, validation.Options{})
 	require.NoError(t, err)
-	require.Equal(t, []string{dir + ": has no pods in files that end in .yaml, .yml or .json"}, warnings)
+	require.Equal(t, []string{dir + ": has no pods in files that end in .yaml, .yml, .json or .manifest"}, warnings)
 	write("pod.yaml", "apiVersion: v1\nkind: Pod\nmetadata: {name: web}\nspec: {containers: [{name: app}]}\n")
 	pods, warnings, err := embedded.Load(dir, validation.Options{})
 	require.NoError(t, err)

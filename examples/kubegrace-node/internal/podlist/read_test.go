@@ -139,12 +139,12 @@ func TestContainersAreRead(t *testing.T) {
 // ignored. A manifest that is invalid YAML is an error that names the file. So is a device, which might never end.
 func TestAFolderHasStaticPods(t *testing.T) {
 	folder := t.TempDir()
-	for name, text := range map[string]string{"2.yaml": "kind: Pod\nmetadata: {name: second}\n", "1.json": `{"kind": "Pod", "metadata": {"name": "first"}}`, "notes.txt": "no manifest"} {
+	for name, text := range map[string]string{"2.yaml": "kind: Pod\nmetadata: {name: second}\n", "1.json": `{"kind": "Pod", "metadata": {"name": "first"}}`, "3.manifest": "kind: Pod\nmetadata: {name: third}\n", "notes.txt": "no manifest"} {
 		require.NoError(t, os.WriteFile(filepath.Join(folder, name), []byte(text), 0o600))
 	}
 	cluster := podlist.New()
 	require.NoError(t, cluster.ReadFolder(folder))
-	require.Equal(t, map[string][]string{podlist.ThisNode: {"default/first", "default/second"}}, podNames(cluster))
+	require.Equal(t, map[string][]string{podlist.ThisNode: {"default/first", "default/second", "default/third"}}, podNames(cluster))
 	require.True(t, staticpod.Is(cluster.Nodes()[0].Pods[0]))
 
 	require.NoError(t, os.WriteFile(filepath.Join(folder, "3.yml"), []byte("kind: ["), 0o600))
