@@ -227,9 +227,12 @@ func TestWhatCannotBeSeen(t *testing.T) {
 		"its configuration": {remove("var/lib/kubelet/config.yaml"), nil, []string{"whether that covers its configuration could not be seen", "config.yaml: failed to read: no such file"}},
 		"no bus":            {func(m *fakeMachine) { m.bus.Stop() }, nil, []string{"cannot be told: systemd-logind could not be asked", "failed to reach the system bus"}},
 		"no logind":         {func(m *fakeMachine) { m.login1.Close() }, nil, []string{"cannot be told", "systemd-logind does not run (systemctl status systemd-logind)"}},
-		"a kubelet in k3s": {func(m *fakeMachine) {
-			m.write(kubeletsCommandLine, "/usr/local/bin/k3s\x00server\x00--config\x00/etc/rancher/k3s/config.yaml\x00")
+		"a kubelet in k3s": {func(m *fakeMachine) { // k3s hides its arguments
+			m.write(kubeletsCommandLine, "/usr/local/bin/k3s server\x00\x00\x00")
 		}, nil, []string{"the configuration of the kubelet in k3s (PID 812): its command line does not have it", "proxy/configz"}},
+		"a kubelet in k0s": {func(m *fakeMachine) {
+			m.write(kubeletsCommandLine, "/usr/local/bin/k0s\x00worker\x00--profile\x00default\x00")
+		}, nil, []string{"the configuration of the kubelet in k0s (PID 812): its command line does not have it", "proxy/configz"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			m := newMachineWithLock(t, noExtraConfig)

@@ -6,6 +6,7 @@ import (
 	"path"
 	"slices"
 	"sort"
+	"strings"
 
 	"github.com/prometheus/procfs"
 	"github.com/spf13/pflag"
@@ -66,6 +67,12 @@ func kubelets(proc string) ([]Kubelet, error) {
 func parseCommandLine(words []string) (k Kubelet, isKubelet bool) {
 	k.Program = path.Base(words[0])
 	if k.Program != "kubelet" {
+		// k3s and RKE2 replace their command line by a single word, such as "/usr/local/bin/k3s server".
+		words = strings.Fields(strings.Join(words, " "))
+		if len(words) == 0 {
+			return k, false
+		}
+		k.Program = path.Base(words[0])
 		canEmbedKubelet := slices.Contains([]string{"k3s", "rke2", "k0s"}, k.Program)
 		startsKubelet := func(word string) bool {
 			return slices.Contains([]string{"server", "agent", "worker", "controller"}, word)
