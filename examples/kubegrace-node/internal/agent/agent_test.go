@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"math"
 	"net"
 	"net/http"
 	"os"
@@ -29,6 +30,7 @@ import (
 	"github.com/kubegrace/kubegrace/examples/kubegrace-node/internal/agent"
 	"github.com/kubegrace/kubegrace/examples/kubegrace-node/internal/api"
 	"github.com/kubegrace/kubegrace/examples/kubegrace-node/internal/embedded"
+	"github.com/kubegrace/kubegrace/examples/kubegrace-node/internal/nodeplan"
 	"github.com/kubegrace/kubegrace/examples/kubegrace-node/internal/podinfo"
 	"github.com/kubegrace/kubegrace/examples/kubegrace-node/internal/socket"
 	"github.com/kubegrace/kubegrace/examples/kubegrace-node/internal/units"
@@ -490,6 +492,55 @@ func TestOnlyACompleteDrainIsAcknowledged(t *testing.T) {
 				}
 				require.Equal(t, test.acknowledged, acknowledged.Load())
 			})
+		})
+	}
+}
+
+// limitedHost is a host with a limit, which may be 0 or infinite.
+type limitedHost struct {
+	source.Source
+	limit time.Duration
+}
+
+// limitedSession is a session of a limitedHost.
+type limitedSession struct {
+	source.Session
+	limit time.Duration
+}
+
+// Connect returns a session with the limit.
+func (h limitedHost) Connect(ctx context.Context) (source.Session, error) {
+	session, err := h.Source.Connect(ctx)
+	return limitedSession{session, h.limit}, err
+}
+
+// RequestDelay grants the limit.
+func (s limitedSession) RequestDelay(context.Context, time.Duration) (time.Duration, error) {
+	return s.limit, nil
+}
+
+// The plan has the host's limit: one of 0, with which the host does not wait, is not shown as unknown, and an infinite one
+// is none.
+func TestThePlanHasTheLimitOfTheHost(t *testing.T) {
+	for limit, want := range map[time.Duration]*float64{0: ptr.To(0.0), 10 * time.Second: ptr.To(10.0), math.MaxInt64: nil} {
+		t.Run(limit.String(), func(t *testing.T) {
+			b := newTestbed(t, podOf("web", 0, "{exitAfterTerm: 10ms}"))
+			socketPath := filepath.Join(t.TempDir(), "s")
+			b.opts.Source = limitedHost{b.host, limit}
+			b.opts.Control = func() (net.Listener, error) { return socket.Listen(socketPath) }
+			b.start()
+			b.awaitState("READY=1")
+			var answer nodeplan.Document
+			require.Eventually(t, func() bool {
+				return api.Request(t.Context(), socketPath, http.MethodGet, "/plan", &answer) == nil
+			}, 20*time.Second, 10*time.Millisecond)
+			if want == nil {
+				require.Nil(t, answer.LimitSeconds)
+			} else {
+				require.InDelta(t, *want, *answer.LimitSeconds, 1e-6)
+			}
+			b.signals <- syscall.SIGTERM
+			require.NoError(t, <-b.result)
 		})
 	}
 }

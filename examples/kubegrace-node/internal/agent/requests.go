@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 
 	"github.com/kubegrace/kubegrace/examples/kubegrace-node/internal/api"
 	"github.com/kubegrace/kubegrace/examples/kubegrace-node/internal/nodeplan"
@@ -15,7 +16,14 @@ import (
 // planDocument converts a plan to the document that kubegrace-node plan and the page of a report show. The limit in it is
 // the shorter one of what the host grants and Options.Limit; 0 means that there is no limit.
 func (a *Agent) planDocument(p plan.Plan) nodeplan.Document {
-	limit := a.manager.Inhibitor().Granted
+	inhibitor := a.manager.Inhibitor()
+	limit := inhibitor.Granted
+	switch {
+	case limit == 0 && inhibitor.Requested > 0: // the host has answered that it does not wait
+		limit = 1
+	case limit == math.MaxInt64: // the host sets no limit
+		limit = 0
+	}
 	if a.opts.Limit > 0 && (limit == 0 || a.opts.Limit < limit) {
 		limit = a.opts.Limit
 	}
