@@ -592,3 +592,25 @@ func TestDrainAndUndrain(t *testing.T) {
 	b.signals <- syscall.SIGTERM
 	require.NoError(t, <-b.result)
 }
+
+// A node was drained, and the unit that was stopped cannot be started again, because no systemd answers. POST /undrain answers
+// with the reason.
+func TestUndrainSaysWhyAUnitCannotBeStarted(t *testing.T) {
+	t.Setenv("DBUS_SYSTEM_BUS_ADDRESS", "unix:path=/nonexistent")
+	b := newTestbed(t)
+	socketPath, runDir := filepath.Join(t.TempDir(), "s"), t.TempDir()
+	require.NoError(t, os.WriteFile(filepath.Join(runDir, units.File), []byte(`{"drained": true, "units": ["kubelet.service"]}`), 0o600))
+	var err error
+	b.opts.Units, err = units.New(runDir, nil)
+	require.NoError(t, err)
+	b.opts.Control = func() (net.Listener, error) { return socket.Listen(socketPath) }
+	b.start()
+	b.awaitState("STATUS=The pods have been stopped")
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	defer cancel()
+	err = api.Request(ctx, socketPath, http.MethodPost, "/undrain", &api.Meta{})
+	require.ErrorIs(t, err, api.ErrRefused)
+	require.ErrorContains(t, err, "failed to connect to systemd")
+	b.signals <- syscall.SIGTERM
+	require.Error(t, <-b.result, "the unit cannot be started at the end either")
+}

@@ -24,6 +24,8 @@ const (
 	unitsInterval = 200 * time.Millisecond
 	// apiServer is the name under which missingParts has an API server that cannot be reached.
 	apiServer = "API server"
+	// stoppedUnits is the name under which missingParts has units that cannot be started again.
+	stoppedUnits = "stopped units"
 	// busTimeout bounds one connection to the bus, with all its calls.
 	busTimeout = 5 * time.Second
 )
@@ -198,7 +200,7 @@ func (a *Agent) startUnits(ctx context.Context) {
 			return nil
 		}
 		err := a.startUnitsNow(ctx)
-		a.missingParts.set(ctx, "stopped units", err)
+		a.missingParts.set(ctx, stoppedUnits, err)
 		return err
 	})
 }

@@ -51,10 +51,13 @@ func (l *missingList) set(ctx context.Context, name string, err error) {
 }
 
 // has reports whether something with this name is missing.
-func (l *missingList) has(name string) bool {
+func (l *missingList) has(name string) bool { return l.reason(name) != "" }
+
+// reason returns why something is missing; "": it is not.
+func (l *missingList) reason(name string) string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.reasons[name] != ""
+	return l.reasons[name]
 }
 
 // lines returns one line for each missing thing, with the reason, sorted by name.

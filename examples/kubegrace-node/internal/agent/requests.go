@@ -125,12 +125,16 @@ func (l *loop) sendReport(client chan<- shutdown.Report) {
 	client <- report
 }
 
-// undrain withdraws a drain. It returns when startUnits, in the background, has started the stopped units again.
+// undrain withdraws a drain. It returns when startUnits, in the background, has started the stopped units again, or with
+// the reason why it cannot.
 func (a *Agent) undrain(ctx context.Context) (any, error) {
 	if err := a.withdrawDrain(); err != nil {
 		return nil, err
 	}
 	for a.opts.Units.Stopped() != nil {
+		if why := a.missingParts.reason(stoppedUnits); why != "" {
+			return nil, fmt.Errorf("the drain is withdrawn, but not all that it has stopped could be started, which is tried again: %s", why)
+		}
 		if !pause(ctx, refreshInterval) {
 			return nil, context.Cause(ctx)
 		}
