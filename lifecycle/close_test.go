@@ -20,8 +20,8 @@ import (
 	"github.com/kubegrace/kubegrace/lifecycle/lifecycletest"
 )
 
-// StopContainer runs until its context ends. Close, which is called after 1 s, ends the context with the cause
-// CauseTerminatorClosed, so that a runtime can distinguish Close from a timeout.
+// Close ends the context of a StopContainer call with the cause CauseTerminatorClosed, so that a runtime can distinguish Close
+// from a timeout.
 func TestCloseCancelsStopContainerWithItsCause(t *testing.T) {
 	var cause error
 	inBubble(t, graceSeconds(60), func(b *testBed) {
@@ -39,11 +39,11 @@ func TestCloseCancelsStopContainerWithItsCause(t *testing.T) {
 	})
 }
 
-// After Close each method that starts or stops something fails with ErrClosed. The container, which nobody has stopped, is
-// LeftRunning, and the terminator keeps no state of the pod.
-func TestClosedTerminatorKeepsNoPods(t *testing.T) {
+// After Close, Start, KillPod and KillContainer fail with ErrClosed, and the container is LeftRunning. The terminator keeps no
+// state of the pod.
+func TestMethodsFailAfterClose(t *testing.T) {
 	inBubble(t, graceSeconds(30), func(b *testBed) {
-		app := b.addMain("app", nil, lifecycletest.Script{})
+		app := b.addMain("app", lifecycletest.Script{})
 		require.NoError(b, b.Close(b.Context()))
 		require.ErrorIs(b, b.startContainer("app", "2", lifecycletest.Script{}), lifecycle.ErrClosed)
 		result, err := b.KillPod(b.Context(), b.pod, lifecycle.Request{})
@@ -52,29 +52,28 @@ func TestClosedTerminatorKeepsNoPods(t *testing.T) {
 		killed, err := b.KillContainer(b.Context(), b.pod, app, lifecycle.ContainerRequest{})
 		require.ErrorIs(b, err, lifecycle.ErrClosed)
 		require.Equal(b, lifecycle.OutcomeLeftRunning, killed.Outcome)
-		require.Zero(b, b.Pods())
+		require.Zero(b, b.Pods(), "pods that the terminator keeps")
 	})
 }
 
 // agentCode is an event recorder, a hook runner and a logger that count the calls that begin after Close has returned.
 type agentCode struct {
-	closed    atomic.Bool
-	lateCalls atomic.Int32
+	closeReturned atomic.Bool
+	lateCalls     atomic.Int32
 }
 
 func (a *agentCode) call() {
-	if a.closed.Load() {
+	if a.closeReturned.Load() {
 		a.lateCalls.Add(1)
 	}
 }
 
 func (a *agentCode) Event(apiruntime.Object, string, string, string) { a.call() }
 
-// A call of a method races with Close. When Close has returned nil, nothing that the call has begun may call the agent's
-// code: not the event recorder, the hook or the logger (agentCode counts such calls). Each race is run 1,000 times, because
-// its order is random.
+// A method is called concurrently with Close. When Close has returned, the method must not call the agent's event recorder, hook
+// or logger (agentCode) any more. Each race is run 1,000 times, because its order is random.
 func TestNothingBeginsAfterClose(t *testing.T) {
-	for name, method := range map[string]func(context.Context, *testBed){
+	for name, call := range map[string]func(context.Context, *testBed){
 		"Terminate": func(ctx context.Context, b *testBed) { b.Terminate(ctx, b.pod, lifecycle.Request{}) },
 		"KillContainer": func(ctx context.Context, b *testBed) {
 			_, _ = b.KillContainer(ctx, b.pod, containerNamed("app"), lifecycle.ContainerRequest{})
@@ -85,35 +84,39 @@ func TestNothingBeginsAfterClose(t *testing.T) {
 			for range 1000 {
 				agent := &agentCode{}
 				inBubble(t, graceSeconds(30), func(b *testBed) {
-					b.addPostStart(scriptedExec(), lifecycletest.Script{})
+					b.addAppWithPostStart(scriptedExec(), lifecycletest.Script{})
 					logger := funcr.New(func(string, string) { agent.call() }, funcr.Options{Verbosity: 1})
 					var racing sync.WaitGroup
-					racing.Go(func() { method(klog.NewContext(b.Context(), logger), b) })
+					racing.Go(func() { call(klog.NewContext(b.Context(), logger), b) })
 					racing.Go(func() {
 						require.NoError(b, b.Close(b.Context()))
-						agent.closed.Store(true)
+						agent.closeReturned.Store(true)
 					})
 					racing.Wait()
 					synctest.Wait()
 					require.Zero(b, agent.lateCalls.Load())
-				}, withHooks(func(context.Context) error { agent.call(); return nil }), func(o *lifecycle.TerminatorOptions) { o.Events = agent })
+				}, func(o *lifecycle.TerminatorOptions) {
+					o.Events = agent
+					o.Hooks = hookFunc(func(context.Context) error { agent.call(); return nil })
+				})
 			}
 		})
 	}
 }
 
-// A start does not return, so the termination of its pod gives up at the deadline of 2 s + 1 s (GiveUpAfter), and ends. The
-// start returns after Close. It begins no other termination, and its error says that the terminator was closed.
+// A start function returns after Close. A start that returns late stops its container by a termination of its own, but not
+// after Close: there is no other termination, and Start returns ErrClosed.
 func TestAStartThatReturnsAfterCloseBeginsNoTermination(t *testing.T) {
 	inBubble(t, graceSeconds(2), func(b *testBed) {
-		b.addStopped("app")
+		b.addToSpec("app")
 		release := make(chan struct{})
 		started := startCall(func() error {
 			return b.Start(b.quietContext(), b.pod, "app", func(context.Context) error { <-release; return nil })
 		})
 		_, err := b.KillPod(b.quietContext(), b.pod, lifecycle.Request{})
-		require.Error(b, err, "the start has not returned")
+		require.ErrorContains(b, err, "its start has not returned")
 		ended, _ := b.Termination(b.pod)
+
 		require.NoError(b, b.Close(b.Context()))
 		close(release)
 		require.ErrorIs(b, started(), lifecycle.ErrClosed)
@@ -122,21 +125,22 @@ func TestAStartThatReturnsAfterCloseBeginsNoTermination(t *testing.T) {
 	}, giveUpAfterOneSecond)
 }
 
-// A list does not return within StopTimeoutSlack, and the logger blocks when it gets that failure. Close waits for the logger:
-// when the context of the first Close ends, its error names the list.
+// A list does not return within StopTimeoutSlack, and the agent's logger blocks when it gets that failure. Close waits for the
+// logger: when the context of the first Close ends, its error names the list.
 func TestCloseWaitsForTheLogLineOfALateList(t *testing.T) {
 	inBubble(t, graceSeconds(60), func(b *testBed) {
 		release := make(chan struct{})
-		logger := funcr.New(func(string, string) { <-release }, funcr.Options{})
-		b.Terminate(klog.NewContext(b.Context(), logger), b.pod, lifecycle.Request{})
+		blockingLogger := funcr.New(func(string, string) { <-release }, funcr.Options{})
+		b.Terminate(klog.NewContext(b.Context(), blockingLogger), b.pod, lifecycle.Request{})
 		<-time.After(lifecycle.DefaultStopTimeoutSlack + time.Second)
+
 		ctx, cancel := context.WithTimeout(b.quietContext(), time.Second)
 		defer cancel()
 		require.ErrorContains(b, b.Close(ctx), "the runtime's list of ns/pod")
 		close(release)
 		require.NoError(b, b.Close(b.Context()))
 	}, func(o *lifecycle.TerminatorOptions) {
-		o.Runtime = &misused{list: func(ctx context.Context, _ *v1.Pod) ([]lifecycle.Container, error) {
+		o.Runtime = runtimeFuncs{list: func(ctx context.Context, _ *v1.Pod) ([]lifecycle.Container, error) {
 			<-ctx.Done()
 			return nil, context.Cause(ctx)
 		}}

@@ -7,7 +7,6 @@ import (
 	"testing"
 
 	"github.com/prometheus/client_golang/prometheus"
-	"github.com/prometheus/client_golang/prometheus/testutil"
 	"github.com/stretchr/testify/require"
 	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -38,61 +37,59 @@ func runHook(ctx context.Context, opts lifecycle.HandlerRunnerOptions, handler *
 	return lifecycle.NewHandlerRunner(opts).Run(ctx, containerID, pod, container, handler)
 }
 
-// countingMetrics returns a metrics handle, and a function that returns the value of the counter with a name.
-func countingMetrics(t *testing.T) (*metrics.Lifecycle, func(name string) float64) {
+// countingMetrics returns metrics, and a function that returns the value of the counter with a name.
+func countingMetrics(t *testing.T) (counters *metrics.Lifecycle, count func(name string) float64) {
 	t.Helper()
-	reg := prometheus.NewPedanticRegistry()
-	handle, err := metrics.NewLifecycle(reg, metrics.Options{})
+	registry := prometheus.NewPedanticRegistry()
+	counters, err := metrics.NewLifecycle(registry, metrics.Options{})
 	require.NoError(t, err)
-	return handle, func(name string) float64 {
-		count, err := testutil.GatherAndCount(reg, name)
-		require.NoError(t, err)
-		require.Equal(t, 1, count, "no counter %s", name)
-		families, err := reg.Gather()
+	return counters, func(name string) float64 {
+		families, err := registry.Gather()
 		require.NoError(t, err)
 		for _, family := range families {
 			if family.GetName() == name {
 				return family.GetMetric()[0].GetCounter().GetValue()
 			}
 		}
-		return -1
+		require.Fail(t, "no such counter", name)
+		return 0
 	}
 }
 
 // Each hook lacks something that it needs to run, such as a handler, a port or a command runner. Pod and container are nil,
 // and the context has ended. The hook fails with an error and the kubelet's message, and does not panic.
 func TestHooksThatCannotRun(t *testing.T) {
-	ctx, cancel := context.WithCancelCause(t.Context())
+	ended, cancel := context.WithCancelCause(t.Context())
 	cancel(lifecycle.CauseGraceSpent)
 	for name, test := range map[string]struct {
 		handler *v1.LifecycleHandler
 		message string
 	}{
-		"nil":   {nil, "Cannot run handler: invalid handler: nil"},
-		"empty": {&v1.LifecycleHandler{}, "Cannot run handler: invalid handler: &LifecycleHandler{Exec:nil,HTTPGet:nil,TCPSocket:nil,Sleep:nil,}"},
+		"nil":   {handler: nil, message: "Cannot run handler: invalid handler: nil"},
+		"empty": {handler: &v1.LifecycleHandler{}, message: "Cannot run handler: invalid handler: &LifecycleHandler{Exec:nil,HTTPGet:nil,TCPSocket:nil,Sleep:nil,}"},
 		"tcpSocket": {
-			&v1.LifecycleHandler{TCPSocket: &v1.TCPSocketAction{Port: intstr.FromInt32(80), Host: "db"}},
-			"Cannot run handler: invalid handler: &LifecycleHandler{Exec:nil,HTTPGet:nil,TCPSocket:&TCPSocketAction{Port:{0 80 },Host:db,},Sleep:nil,}",
+			handler: &v1.LifecycleHandler{TCPSocket: &v1.TCPSocketAction{Port: intstr.FromInt32(80), Host: "db"}},
+			message: "Cannot run handler: invalid handler: &LifecycleHandler{Exec:nil,HTTPGet:nil,TCPSocket:&TCPSocketAction{Port:{0 80 },Host:db,},Sleep:nil,}",
 		},
 		"exec without Commands": {
-			&v1.LifecycleHandler{Exec: &v1.ExecAction{}},
-			`Exec lifecycle hook ([]) for Container "" in Pod "<nil>" failed - error: no command runner for exec hooks: Commands is nil, message: ""`,
+			handler: &v1.LifecycleHandler{Exec: &v1.ExecAction{}},
+			message: `Exec lifecycle hook ([]) for Container "" in Pod "<nil>" failed - error: no command runner for exec hooks: Commands is nil, message: ""`,
 		},
 		"httpGet without a pod": {
-			&v1.LifecycleHandler{HTTPGet: &v1.HTTPGetAction{Path: "/bye", Port: intstr.FromInt32(80)}},
-			`HTTP lifecycle hook (/bye) for Container "" in Pod "<nil>" failed - error: failed to find networking container: <nil>`,
+			handler: httpHandler(v1.HTTPGetAction{Path: "/bye", Port: intstr.FromInt32(80)}),
+			message: `HTTP lifecycle hook (/bye) for Container "" in Pod "<nil>" failed - error: failed to find networking container: <nil>`,
 		},
 		"httpGet without a container": {
-			&v1.LifecycleHandler{HTTPGet: &v1.HTTPGetAction{Path: "/bye", Host: "localhost", Port: intstr.FromString("admin")}},
-			`HTTP lifecycle hook (/bye) for Container "" in Pod "<nil>" failed - error: strconv.Atoi: parsing "admin": invalid syntax`,
+			handler: httpHandler(v1.HTTPGetAction{Path: "/bye", Host: "localhost", Port: intstr.FromString("admin")}),
+			message: `HTTP lifecycle hook (/bye) for Container "" in Pod "<nil>" failed - error: strconv.Atoi: parsing "admin": invalid syntax`,
 		},
-		"sleep, the context has ended": {
-			&v1.LifecycleHandler{Sleep: &v1.SleepAction{Seconds: 5}},
-			`Sleep lifecycle hook (5) for Container "" in Pod "<nil>" failed - error: ` + sleepCutText,
+		"sleep": {
+			handler: sleepHandler(5),
+			message: `Sleep lifecycle hook (5) for Container "" in Pod "<nil>" failed - error: ` + sleepCutText,
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			message, err := lifecycle.NewHandlerRunner(lifecycle.HandlerRunnerOptions{}).Run(ctx, "", nil, nil, test.handler)
+			message, err := lifecycle.NewHandlerRunner(lifecycle.HandlerRunnerOptions{}).Run(ended, "", nil, nil, test.handler)
 			require.Error(t, err)
 			require.Equal(t, test.message, message)
 		})

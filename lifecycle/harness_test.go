@@ -70,25 +70,26 @@ func inBubble(t *testing.T, grace graceSeconds, do func(*testBed), change ...fun
 }
 
 // addMain adds a main container to the pod's spec and starts it, with its name as the ID.
-func (b *testBed) addMain(name string, hook *v1.LifecycleHandler, script lifecycletest.Script) lifecycle.Container {
-	b.pod.Spec.Containers = append(b.pod.Spec.Containers, containerSpec(name, hook))
+func (b *testBed) addMain(name string, script lifecycletest.Script) lifecycle.Container {
+	return b.addMainWithHook(name, nil, script)
+}
+
+// addMainWithHook is addMain for a container with a preStop hook; nil: it has none.
+func (b *testBed) addMainWithHook(name string, hook *v1.LifecycleHandler, script lifecycletest.Script) lifecycle.Container {
+	b.pod.Spec.Containers = append(b.pod.Spec.Containers, containerWithHook(name, hook))
 	return b.rt.Start(b.pod, name, name, script)
 }
 
 // addSidecar adds a sidecar to the pod's spec and starts it, with its name as the ID.
-func (b *testBed) addSidecar(name string, hook *v1.LifecycleHandler, script lifecycletest.Script) lifecycle.Container {
-	c := containerSpec(name, hook)
-	c.RestartPolicy = ptr.To(v1.ContainerRestartPolicyAlways)
-	b.pod.Spec.InitContainers = append(b.pod.Spec.InitContainers, c)
+func (b *testBed) addSidecar(name string, script lifecycletest.Script) lifecycle.Container {
+	sidecar := v1.Container{Name: name, RestartPolicy: ptr.To(v1.ContainerRestartPolicyAlways)}
+	b.pod.Spec.InitContainers = append(b.pod.Spec.InitContainers, sidecar)
 	return b.rt.Start(b.pod, name, name, script)
 }
 
-// addStopped adds main containers to the pod's spec without starting them, so that the runtime does not
-// list them.
-func (b *testBed) addStopped(names ...string) {
-	for _, name := range names {
-		b.pod.Spec.Containers = append(b.pod.Spec.Containers, containerSpec(name, nil))
-	}
+// addToSpec adds a main container to the pod's spec, but does not start it: the runtime does not list it.
+func (b *testBed) addToSpec(name string) {
+	b.pod.Spec.Containers = append(b.pod.Spec.Containers, v1.Container{Name: name})
 }
 
 // startContainer starts a container through Terminator.Start.
@@ -109,26 +110,6 @@ func startCall(call func() error) (wait func() error) {
 
 // elapsed returns the time since the start of the test.
 func (b *testBed) elapsed() time.Duration { return time.Since(b.start) }
-
-// firstStop returns the timeout and the time of a container's first StopContainer call.
-func (b *testBed) firstStop(id string) (timeout int64, at time.Duration) {
-	b.Helper()
-	for _, stop := range b.rt.Stops() {
-		if stop.ID == id {
-			return stop.TimeoutSeconds, stop.At.Sub(b.start)
-		}
-	}
-	require.Fail(b, "no StopContainer call", id)
-	return 0, 0
-}
-
-// requireFirstStop checks the timeout in seconds and the time of a container's first StopContainer call.
-func (b *testBed) requireFirstStop(id string, timeout int64, at time.Duration) {
-	b.Helper()
-	gotTimeout, gotAt := b.firstStop(id)
-	require.Equal(b, timeout, gotTimeout, "timeout of the stop of %s", id)
-	require.Equal(b, at, gotAt, "time of the stop of %s", id)
-}
 
 // requireEvents checks the reasons of all events so far, in order.
 func (b *testBed) requireEvents(want ...string) {
@@ -170,8 +151,8 @@ func (b *testBed) killPod() lifecycle.Result {
 	return result
 }
 
-// containerSpec returns the spec of a container with a preStop hook; nil: it has none.
-func containerSpec(name string, hook *v1.LifecycleHandler) v1.Container {
+// containerWithHook returns a container of a pod's spec with a preStop hook; nil: it has none.
+func containerWithHook(name string, hook *v1.LifecycleHandler) v1.Container {
 	c := v1.Container{Name: name}
 	if hook != nil {
 		c.Lifecycle = &v1.Lifecycle{PreStop: hook}
@@ -196,8 +177,8 @@ func (f hookFunc) Run(ctx context.Context, _ string, _ *v1.Pod, _ *v1.Container,
 	return "", f(ctx)
 }
 
-// withHooks is an option of inBubble: f runs the hooks, instead of this package's hook runner.
-func withHooks(f hookFunc) func(*lifecycle.TerminatorOptions) {
+// withHookRunner is an option of inBubble: f runs the hooks, instead of this package's hook runner.
+func withHookRunner(f hookFunc) func(*lifecycle.TerminatorOptions) {
 	return func(o *lifecycle.TerminatorOptions) { o.Hooks = f }
 }
 

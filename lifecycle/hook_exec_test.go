@@ -39,19 +39,25 @@ func execHandler(cmd ...string) *v1.LifecycleHandler {
 	return &v1.LifecycleHandler{Exec: &v1.ExecAction{Command: cmd}}
 }
 
-// The context of an exec hook was cancelled, or its deadline is now although its timer has not fired. No time is left, and the
-// command is not run, because a timeout of 0 would mean no limit. The hook fails with the context's error.
+// The context of an exec hook has ended or ends now. The command is not run: the time that is left, 0, would mean no limit. The
+// hook fails with the context's error.
 func TestExecHookWithoutTimeIsNotRun(t *testing.T) {
 	for name, test := range map[string]struct {
-		context func(context.Context) context.Context
+		context func(parent context.Context) context.Context
 		want    error
 	}{
-		"the context was cancelled": {func(parent context.Context) context.Context {
-			ctx, cancel := context.WithCancelCause(parent)
-			cancel(lifecycle.CauseTerminatorClosed)
-			return ctx
-		}, lifecycle.CauseTerminatorClosed},
-		"the deadline is now, but its timer has not fired": {func(parent context.Context) context.Context { return overdue{parent} }, context.DeadlineExceeded},
+		"the context was cancelled": {
+			context: func(parent context.Context) context.Context {
+				ctx, cancel := context.WithCancelCause(parent)
+				cancel(lifecycle.CauseTerminatorClosed)
+				return ctx
+			},
+			want: lifecycle.CauseTerminatorClosed,
+		},
+		"the deadline is now, but its timer has not fired": {
+			context: func(parent context.Context) context.Context { return deadlineIsNow{parent} },
+			want:    context.DeadlineExceeded,
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -65,29 +71,32 @@ func TestExecHookWithoutTimeIsNotRun(t *testing.T) {
 	}
 }
 
-// overdue is a context that has not ended although its deadline is now.
-type overdue struct{ context.Context }
+// deadlineIsNow is a context that has not ended although its deadline is now.
+type deadlineIsNow struct{ context.Context }
 
-func (overdue) Deadline() (time.Time, bool) { return time.Now(), true }
+func (deadlineIsNow) Deadline() (time.Time, bool) { return time.Now(), true }
 
 // The output of a command may be secret. Only the message of a hook that has failed has it, never the error, which may be
 // logged. The message has at most 64 KiB of the output.
 func TestExecHookOutputIsOnlyInTheMessageOfAFailure(t *testing.T) {
-	failure := errors.New("command 'nginx -s quit' exited with 1")
-	run := func(output string, err error) (string, error) {
+	exitedWith1 := errors.New("command 'nginx -s quit' exited with 1")
+	run := func(output string, err error) (message string, hookErr error) {
 		commands := &recordingCommands{output: output, err: err}
 		return runHook(t.Context(), lifecycle.HandlerRunnerOptions{Commands: commands}, execHandler("nginx", "-s", "quit"))
 	}
+	// The command succeeds.
 	message, err := run("bye", nil)
 	require.NoError(t, err)
 	require.Empty(t, message)
 
-	message, err = run("a \"quoted\"\nline", failure)
-	require.Equal(t, failure, err)
+	// It fails.
+	message, err = run("a \"quoted\"\nline", exitedWith1)
+	require.Equal(t, exitedWith1, err)
 	require.Equal(t, `Exec lifecycle hook ([nginx -s quit]) for Container "server" in Pod "web_shop(42)" failed - `+
 		`error: command 'nginx -s quit' exited with 1, message: "a \"quoted\"\nline"`, message)
 
-	message, _ = run(strings.Repeat("x", 1<<20), failure)
+	// It fails with an output of 1 MiB.
+	message, _ = run(strings.Repeat("x", 1<<20), exitedWith1)
 	require.Contains(t, message, strings.Repeat("x", 64<<10))
 	require.Less(t, len(message), 65<<10, "64 KiB of output and the text around it")
 }

@@ -33,28 +33,28 @@ func httpHandler(action v1.HTTPGetAction) *v1.LifecycleHandler {
 	return &v1.LifecycleHandler{HTTPGet: &action}
 }
 
-// An httpGet hook gets responses with different statuses. By default any status is a success, as for the kubelet. With
-// FailOnHTTPStatus only 2xx is.
+// An httpGet hook succeeds with any status of the response, as in the kubelet. With FailOnHTTPStatus it fails unless the status
+// is 2xx.
 func TestHTTPHookStatus(t *testing.T) {
 	handler := httpHandler(v1.HTTPGetAction{Path: "/bye", Port: intstr.FromInt32(80)})
-	wantErrs := map[int]string{ // by status; "": none
-		200: "", 204: "", 299: "",
+	const succeeds = ""
+	for status, want := range map[int]string{ // the error with FailOnHTTPStatus
+		200: succeeds, 204: succeeds, 299: succeeds,
 		302: "unexpected HTTP status: 302 Found",
 		404: "unexpected HTTP status: 404 Not Found",
 		503: "unexpected HTTP status: 503 Service Unavailable",
-	}
-	for status, want := range wantErrs {
+	} {
 		doer := &recordingDoer{response: &http.Response{StatusCode: status, Body: http.NoBody}}
 		_, err := runHook(t.Context(), lifecycle.HandlerRunnerOptions{HTTP: doer}, handler)
-		require.NoError(t, err, "for the kubelet, any response is a success")
+		require.NoError(t, err, "without FailOnHTTPStatus")
 
-		msg, err := runHook(t.Context(), lifecycle.HandlerRunnerOptions{HTTP: doer, FailOnHTTPStatus: true}, handler)
-		if want == "" {
+		message, err := runHook(t.Context(), lifecycle.HandlerRunnerOptions{HTTP: doer, FailOnHTTPStatus: true}, handler)
+		if want == succeeds {
 			require.NoError(t, err)
 			continue
 		}
 		require.EqualError(t, err, want)
-		require.Equal(t, `HTTP lifecycle hook (/bye) for Container "server" in Pod "web_shop(42)" failed - error: `+want, msg)
+		require.Equal(t, `HTTP lifecycle hook (/bye) for Container "server" in Pod "web_shop(42)" failed - error: `+want, message)
 	}
 }
 
@@ -77,39 +77,41 @@ func (b *countedBody) Close() error {
 	return errors.New("failed to close the body")
 }
 
-// The body of the response is read to its end if it has up to 10 KiB, so that the server can send all of it. If its
-// Content-Length is more, nothing of it is read. If its length is unknown, the first 10 KiB are read. Every body is closed
-// once, and the error of closing it is ignored.
+// The hook reads up to 10 KiB of the response's body, so that the server can send all of a short one. It reads nothing if the
+// Content-Length is more. It closes each body once, and ignores the error of Close.
 func TestHTTPHookReadsShortBodies(t *testing.T) {
-	const most = 10 << 10
-	tests := map[string]struct {
-		length   int64 // the Content-Length; -1: unknown
-		body     int   // how many bytes the body has
-		wantRead int
+	const (
+		limit   = 10 << 10
+		unknown = -1
+	)
+	for name, test := range map[string]struct {
+		contentLength int64
+		body          int // how many bytes the body has
+		wantRead      int // how many of them are read
 	}{
-		"short":              {length: 5, body: 5, wantRead: 5},
-		"of 10 KiB":          {length: most, body: most, wantRead: most},
-		"longer than 10 KiB": {length: most + 1, body: most + 1, wantRead: 0},
-		"of unknown length":  {length: -1, body: 3 * most, wantRead: most},
-	}
-	for name, tt := range tests {
+		"short":              {contentLength: 5, body: 5, wantRead: 5},
+		"of 10 KiB":          {contentLength: limit, body: limit, wantRead: limit},
+		"longer than 10 KiB": {contentLength: limit + 1, body: limit + 1, wantRead: 0},
+		"of unknown length":  {contentLength: unknown, body: 3 * limit, wantRead: limit},
+	} {
 		t.Run(name, func(t *testing.T) {
-			body := &countedBody{Reader: strings.NewReader(strings.Repeat("x", tt.body))}
-			doer := &recordingDoer{response: &http.Response{StatusCode: http.StatusOK, ContentLength: tt.length, Body: body}}
-			_, err := runHook(t.Context(), lifecycle.HandlerRunnerOptions{HTTP: doer}, httpHandler(v1.HTTPGetAction{Port: intstr.FromInt32(80)}))
+			body := &countedBody{Reader: strings.NewReader(strings.Repeat("x", test.body))}
+			response := &http.Response{StatusCode: http.StatusOK, ContentLength: test.contentLength, Body: body}
+			options := lifecycle.HandlerRunnerOptions{HTTP: &recordingDoer{response: response}}
+			_, err := runHook(t.Context(), options, httpHandler(v1.HTTPGetAction{Port: intstr.FromInt32(80)}))
 			require.NoError(t, err)
-			require.Equal(t, tt.wantRead, body.read)
+			require.Equal(t, test.wantRead, body.read)
 			require.Equal(t, 1, body.closed)
 		})
 	}
 }
 
-// An HTTPDoer other than net/http may return a response without a body, or neither a response nor an error, as in the
-// kubelet's tests. The hook succeeds.
+// An HTTPDoer returns a response without a body, or neither a response nor an error, as in the kubelet's tests. net/http does
+// neither. The hook succeeds.
 func TestHTTPHookAcceptsAResponseWithoutBody(t *testing.T) {
 	for _, response := range []*http.Response{nil, {StatusCode: http.StatusOK}} {
-		doer := &recordingDoer{response: response}
-		_, err := runHook(t.Context(), lifecycle.HandlerRunnerOptions{HTTP: doer, FailOnHTTPStatus: true}, httpHandler(v1.HTTPGetAction{Port: intstr.FromInt32(80)}))
+		options := lifecycle.HandlerRunnerOptions{HTTP: &recordingDoer{response: response}, FailOnHTTPStatus: true}
+		_, err := runHook(t.Context(), options, httpHandler(v1.HTTPGetAction{Port: intstr.FromInt32(80)}))
 		require.NoError(t, err)
 	}
 }

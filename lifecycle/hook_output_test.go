@@ -55,36 +55,39 @@ func TestHookOutputIsNotInEventsOrLog(t *testing.T) {
 			"exec": {Exec: &v1.ExecAction{Command: []string{"curl", secretText}}}, "http": {HTTPGet: plain}, "https": {HTTPGet: https},
 		} {
 			t.Run(kind+" prints "+name, func(t *testing.T) {
-				var log bytes.Buffer
-				runAndCheckEvents := func(b *testBed, run func(context.Context)) {
-					run(klog.NewContext(b.Context(), textlogger.NewLogger(textlogger.NewConfig(textlogger.Output(&log)))))
-					require.NotEmpty(b, b.events.All())
-					for _, event := range b.events.All() {
-						require.NotContains(b, event.Type+event.Reason+event.Message, secretText)
-					}
-				}
-				script := lifecycletest.Script{Exec: func(context.Context, []string) ([]byte, error) {
-					return []byte(output), fmt.Errorf("command 'curl %s' exited with 1: %s", secretText, output) // as the kubelet's
-				}}
-				runner := func(o *lifecycle.TerminatorOptions) {
-					o.Hooks = lifecycle.NewHandlerRunner(lifecycle.HandlerRunnerOptions{
-						Commands: o.Runtime.(*lifecycletest.Runtime), HTTP: fixedResponse{output}, FailOnHTTPStatus: true, Events: o.Events,
-					})
-				}
-				inBubble(t, graceSeconds(30), func(b *testBed) {
-					b.addMain("app", handler, script)
-					runAndCheckEvents(b, func(ctx context.Context) {
-						result, err := b.KillPod(ctx, b.pod, lifecycle.Request{})
-						require.NoError(b, err)
-						require.Equal(b, lifecycle.HookFailed, result.Containers[0].Hook.Outcome)
-					})
-				}, runner)
-				inBubble(t, graceSeconds(30), func(b *testBed) {
-					b.addPostStart(handler, script)
-					runAndCheckEvents(b, func(ctx context.Context) { require.Error(b, b.PostStart(ctx, b.pod, containerNamed("app"))) })
-				}, runner)
-				require.NotContains(t, log.String(), secretText)
+				requireSecretIsKept(t, output, func(ctx context.Context, b *testBed, script lifecycletest.Script) { // preStop
+					b.addMainWithHook("app", handler, script)
+					result, err := b.KillPod(ctx, b.pod, lifecycle.Request{})
+					require.NoError(b, err)
+					require.Equal(b, lifecycle.HookFailed, result.Containers[0].Hook.Outcome)
+				})
+				requireSecretIsKept(t, output, func(ctx context.Context, b *testBed, script lifecycletest.Script) { // postStart
+					b.addAppWithPostStart(handler, script)
+					require.Error(b, b.PostStart(ctx, b.pod, containerNamed("app")))
+				})
 			})
 		}
 	}
+}
+
+// requireSecretIsKept lets failHook run a hook that fails with the output. There must be events, but neither they nor the log
+// may have secretText. failHook starts its container with the script.
+func requireSecretIsKept(t *testing.T, output string, failHook func(ctx context.Context, b *testBed, script lifecycletest.Script)) {
+	t.Helper()
+	var log bytes.Buffer
+	inBubble(t, graceSeconds(30), func(b *testBed) {
+		ctx := klog.NewContext(b.Context(), textlogger.NewLogger(textlogger.NewConfig(textlogger.Output(&log))))
+		failHook(ctx, b, lifecycletest.Script{Exec: func(context.Context, []string) ([]byte, error) {
+			return []byte(output), fmt.Errorf("command 'curl %s' exited with 1: %s", secretText, output) // as the kubelet's
+		}})
+		require.NotEmpty(b, b.events.All())
+		for _, event := range b.events.All() {
+			require.NotContains(b, event.Type+event.Reason+event.Message, secretText)
+		}
+	}, func(o *lifecycle.TerminatorOptions) {
+		o.Hooks = lifecycle.NewHandlerRunner(lifecycle.HandlerRunnerOptions{
+			Commands: o.Runtime.(*lifecycletest.Runtime), HTTP: fixedResponse{output}, FailOnHTTPStatus: true, Events: o.Events,
+		})
+	})
+	require.NotContains(t, log.String(), secretText)
 }

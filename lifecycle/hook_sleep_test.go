@@ -17,65 +17,61 @@ import (
 	"github.com/kubegrace/kubegrace/lifecycle/lifecycletest"
 )
 
-const (
-	cutShortCounter    = "kubelet_sleep_action_terminated_early_total"
-	endedByExitCounter = "kubelet_sleep_action_ended_by_container_exit_total"
-	sleepCutText       = "container terminated before sleep hook finished"
-)
+const sleepCutText = "container terminated before sleep hook finished"
 
-// The cases of KEP-3960 and KEP-4818 for the runner alone. A sleep hook runs under a context that ends with a cause. If
-// less than 0.1 s of the sleep is left then, the sleep has completed. If the context ends because the container has exited,
-// the sleep has not failed (k/k#134338). Any other sleep that outlasts its context is cut, with the kubelet's error.
+// The cases of KEP-3960 and KEP-4818 for the runner alone. A sleep hook outlasts its context. If less than 0.1 s of the sleep is
+// left then, the sleep has completed. If the context ends because the container has exited, the sleep has not failed
+// (k/k#134338). Otherwise the sleep is cut, and the hook fails with the kubelet's error.
 func TestSleepHook(t *testing.T) {
 	const (
 		never    = time.Duration(0)
 		hasEnded = -time.Second
 	)
 	for name, test := range map[string]struct {
-		seconds      int64
-		ends         time.Duration   // when the context ends; never: it does not
-		cause        lifecycle.Cause // with which it ends; "": GraceSpent
+		seconds      int64           // of the sleep
+		contextEnds  time.Duration   // after this time; never: it does not
+		cause        lifecycle.Cause // with which the context ends; "": GraceSpent
 		featureIsOff bool            // the feature gate PodLifecycleSleepAction is off
 		took         time.Duration   // how long the hook takes; zero: it returns at once
-		counts       string          // the counter that counts the sleep; "": none. With cutShortCounter the sleep has failed
+		isCut        bool            // the hook fails, and the cut is counted
+		endsByExit   bool            // the exit is counted
 	}{
-		"shorter than the grace":                      {seconds: 5, ends: 30 * time.Second, took: 5 * time.Second},
-		"without a deadline":                          {seconds: 5, ends: never, took: 5 * time.Second},
-		"as long as the grace":                        {seconds: 30, ends: 30 * time.Second, took: 30 * time.Second},
-		"as long as a grace that began 20 ms earlier": {seconds: 30, ends: 30*time.Second - 20*time.Millisecond, took: 30*time.Second - 20*time.Millisecond},
-		"longer than the grace":                       {seconds: 3, ends: 2 * time.Second, took: 2 * time.Second, counts: cutShortCounter},
-		"longer than the grace by 0.1 s":              {seconds: 3, ends: 2900 * time.Millisecond, took: 2900 * time.Millisecond, counts: cutShortCounter},
-		"longer than time.Duration":                   {seconds: math.MaxInt64, ends: time.Hour, took: time.Hour, counts: cutShortCounter},
-		"cut by a shortened grace":                    {seconds: 20, ends: 2 * time.Second, cause: lifecycle.CauseShortened, took: 2 * time.Second, counts: cutShortCounter},
-		"its container exits":                         {seconds: 20, ends: 2 * time.Second, cause: lifecycle.CauseContainerExited, took: 2 * time.Second, counts: endedByExitCounter},
-		"its container has exited earlier":            {seconds: 20, ends: hasEnded, cause: lifecycle.CauseContainerExited, counts: endedByExitCounter},
-		"zero":                                        {seconds: 0, ends: 30 * time.Second},
-		"zero, the context has ended":                 {seconds: 0, ends: hasEnded},
-		"negative":                                    {seconds: -5, ends: 30 * time.Second},
-		"the smallest int64":                          {seconds: math.MinInt64, ends: never},
-		"the feature is off":                          {seconds: 20, ends: never, featureIsOff: true},
-		"the feature is off, the context has ended":   {seconds: 20, ends: hasEnded, featureIsOff: true},
+		"shorter than the grace":                      {seconds: 5, contextEnds: 30 * time.Second, took: 5 * time.Second},
+		"without a deadline":                          {seconds: 5, contextEnds: never, took: 5 * time.Second},
+		"as long as the grace":                        {seconds: 30, contextEnds: 30 * time.Second, took: 30 * time.Second},
+		"as long as a grace that began 20 ms earlier": {seconds: 30, contextEnds: 30*time.Second - 20*time.Millisecond, took: 30*time.Second - 20*time.Millisecond},
+		"longer than the grace":                       {seconds: 3, contextEnds: 2 * time.Second, took: 2 * time.Second, isCut: true},
+		"longer than the grace by 0.1 s":              {seconds: 3, contextEnds: 2900 * time.Millisecond, took: 2900 * time.Millisecond, isCut: true},
+		"longer than time.Duration":                   {seconds: math.MaxInt64, contextEnds: time.Hour, took: time.Hour, isCut: true},
+		"cut by a shortened grace":                    {seconds: 20, contextEnds: 2 * time.Second, cause: lifecycle.CauseShortened, took: 2 * time.Second, isCut: true},
+		"its container exits":                         {seconds: 20, contextEnds: 2 * time.Second, cause: lifecycle.CauseContainerExited, took: 2 * time.Second, endsByExit: true},
+		"its container has exited earlier":            {seconds: 20, contextEnds: hasEnded, cause: lifecycle.CauseContainerExited, endsByExit: true},
+		"zero":                                        {seconds: 0, contextEnds: 30 * time.Second},
+		"zero, the context has ended":                 {seconds: 0, contextEnds: hasEnded},
+		"negative":                                    {seconds: -5, contextEnds: 30 * time.Second},
+		"the smallest int64":                          {seconds: math.MinInt64, contextEnds: never},
+		"the feature is off":                          {seconds: 20, contextEnds: never, featureIsOff: true},
+		"the feature is off, the context has ended":   {seconds: 20, contextEnds: hasEnded, featureIsOff: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				ctx, cause := t.Context(), cmp.Or(test.cause, lifecycle.CauseGraceSpent)
-				if test.ends != never {
+				if test.contextEnds != never {
 					var cancel context.CancelFunc
-					ctx, cancel = context.WithTimeoutCause(ctx, test.ends, cause)
+					ctx, cancel = context.WithTimeoutCause(ctx, test.contextEnds, cause)
 					defer cancel()
 				}
-				handle, count := countingMetrics(t)
-				options := lifecycle.HandlerRunnerOptions{Metrics: handle}
+				counters, count := countingMetrics(t)
+				options := lifecycle.HandlerRunnerOptions{Metrics: counters}
 				if test.featureIsOff {
 					options.Gates = gateWithout{off: lifecycle.PodLifecycleSleepAction}
 				}
 				began := time.Now()
 				_, err := runHook(ctx, options, sleepHandler(test.seconds))
 				require.Equal(t, test.took, time.Since(began))
-				for _, counter := range []string{cutShortCounter, endedByExitCounter} {
-					require.Equal(t, counter == test.counts, count(counter) > 0, counter)
-				}
-				if test.counts != cutShortCounter {
+				require.Equal(t, test.isCut, count("kubelet_sleep_action_terminated_early_total") > 0)
+				require.Equal(t, test.endsByExit, count("kubelet_sleep_action_ended_by_container_exit_total") > 0)
+				if !test.isCut {
 					require.NoError(t, err)
 					return
 				}
@@ -89,13 +85,13 @@ func TestSleepHook(t *testing.T) {
 // The container of a sleep hook of 20 s exits after 3 s, which ends the hook's context. The agent's own hook runner then
 // returns, with an error or without. In both cases the hook is Cut, and has not failed: there is no FailedPreStopHook event.
 func TestCustomRunnersSleepIsCutByContainerExit(t *testing.T) {
-	for _, err := range []error{nil, context.Canceled} {
+	for _, hookErr := range []error{nil, context.Canceled} {
 		inBubble(t, graceSeconds(30), func(b *testBed) {
-			b.addMain("app", sleepHandler(20), lifecycletest.Script{ExitAfter: 3 * time.Second})
+			b.addMainWithHook("app", sleepHandler(20), lifecycletest.Script{ExitAfter: 3 * time.Second})
 			hook := b.killPod().Containers[0].Hook
 			require.Equal(b, lifecycle.HookResult{Outcome: lifecycle.HookCut, Cause: lifecycle.CauseContainerExited, Took: 3 * time.Second}, hook)
 			b.requireEvents("Killing")
-		}, withHooks(func(ctx context.Context) error { <-ctx.Done(); return err }))
+		}, withHookRunner(func(ctx context.Context) error { <-ctx.Done(); return hookErr }))
 	}
 }
 
@@ -112,7 +108,7 @@ func TestSleepHookIsSkippedWithTheFeatureOff(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			inBubble(t, graceSeconds(60), func(b *testBed) {
-				b.addMain("app", sleepHandler(40), lifecycletest.Script{})
+				b.addMainWithHook("app", sleepHandler(40), lifecycletest.Script{})
 				result, err := b.KillPod(b.Context(), b.pod, test.request)
 				require.NoError(b, err)
 				require.Equal(b, lifecycle.HookSkipped, result.Containers[0].Hook.Outcome)

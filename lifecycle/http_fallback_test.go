@@ -33,25 +33,32 @@ func httpActionFor(t *testing.T, server *httptest.Server, scheme v1.URIScheme) v
 	}
 }
 
-// An HTTPS hook reaches a server that speaks plain HTTP. The hook is sent again over HTTP, without
-// credentials, counted, and recorded as an event of the pod, with the kubelet's text.
+// An HTTPS hook reaches a server that speaks plain HTTP. The hook is sent again over HTTP, without credentials, and succeeds.
+// The fallback is counted.
 func TestHTTPSHookAnsweredInHTTPIsRetried(t *testing.T) {
-	var seen []http.Header
+	var received []http.Header
 	server := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
-		seen = append(seen, r.Header)
+		received = append(received, r.Header)
 	}))
 	defer server.Close()
-	action := httpActionFor(t, server, v1.URISchemeHTTPS)
-	handle, count := countingMetrics(t)
-	events := &lifecycletest.Events{}
-
-	msg, err := runHook(t.Context(), lifecycle.HandlerRunnerOptions{Events: events, Metrics: handle}, httpHandler(action))
+	counters, count := countingMetrics(t)
+	options := lifecycle.HandlerRunnerOptions{Metrics: counters}
+	message, err := runHook(t.Context(), options, httpHandler(httpActionFor(t, server, v1.URISchemeHTTPS)))
 	require.NoError(t, err)
-	require.Empty(t, msg)
-	require.Len(t, seen, 1)
-	require.Equal(t, "drain", seen[0].Get("X-Reason"))
-	require.NotContains(t, seen[0], "Authorization", "credentials are for TLS only")
+	require.Empty(t, message)
+	require.Len(t, received, 1)
+	require.Equal(t, "drain", received[0].Get("X-Reason"))
+	require.NotContains(t, received[0], "Authorization", "credentials are for TLS only")
 	require.EqualValues(t, 1, count(fallbackCounter))
+}
+
+// The fallback of a hook from HTTPS to plain HTTP is an event of the pod, with the kubelet's text.
+func TestFallbackIsAnEventOfThePod(t *testing.T) {
+	server := httptest.NewServer(http.NotFoundHandler())
+	defer server.Close()
+	events := &lifecycletest.Events{}
+	_, err := runHook(t.Context(), lifecycle.HandlerRunnerOptions{Events: events}, httpHandler(httpActionFor(t, server, v1.URISchemeHTTPS)))
+	require.NoError(t, err)
 	require.Len(t, events.All(), 1)
 	event := events.All()[0]
 	require.Equal(t, "web", event.Object.(*v1.Pod).Name)
@@ -60,50 +67,50 @@ func TestHTTPSHookAnsweredInHTTPIsRetried(t *testing.T) {
 	require.Equal(t, "request to HTTPS lifecycle hook "+server.Listener.Addr().String()+" got HTTP response, retry with HTTP succeeded", event.Message)
 }
 
-// An HTTPS hook falls back to plain HTTP, which is an event of the pod. Without a recorder or without a pod
-// there is no event, and the hook succeeds all the same.
+// An HTTPS hook falls back to plain HTTP. Without a recorder, or with one but without a pod, there is no event of that, and the
+// hook succeeds.
 func TestFallbackNeedsNeitherRecorderNorPod(t *testing.T) {
 	server := httptest.NewServer(http.NotFoundHandler())
 	defer server.Close()
 	action := httpActionFor(t, server, v1.URISchemeHTTPS)
 	events := &lifecycletest.Events{}
-	for _, opts := range []lifecycle.HandlerRunnerOptions{{}, {Events: events}} {
-		_, err := lifecycle.NewHandlerRunner(opts).Run(t.Context(), containerID, nil, nil, httpHandler(action))
+	for _, options := range []lifecycle.HandlerRunnerOptions{{Events: nil}, {Events: events}} {
+		_, err := lifecycle.NewHandlerRunner(options).Run(t.Context(), containerID, nil, nil, httpHandler(action))
 		require.NoError(t, err)
 	}
-	require.Empty(t, events.All(), "there is no object to record it on")
+	require.Empty(t, events.All(), "there is no pod to record it on")
 }
 
-// An HTTPS hook falls back to plain HTTP, and the answer is 404. With FailOnHTTPStatus the hook fails because of
-// the status. The fallback is counted all the same, because the server was reached.
+// An HTTPS hook falls back to plain HTTP, and the answer is 404. With FailOnHTTPStatus the hook fails. The fallback is counted,
+// because the server was reached.
 func TestStatusOfTheFallbackRequestCounts(t *testing.T) {
 	server := httptest.NewServer(http.NotFoundHandler())
 	defer server.Close()
-	handle, count := countingMetrics(t)
-	opts := lifecycle.HandlerRunnerOptions{FailOnHTTPStatus: true, Metrics: handle}
-	_, err := runHook(t.Context(), opts, httpHandler(httpActionFor(t, server, v1.URISchemeHTTPS)))
+	counters, count := countingMetrics(t)
+	options := lifecycle.HandlerRunnerOptions{FailOnHTTPStatus: true, Metrics: counters}
+	_, err := runHook(t.Context(), options, httpHandler(httpActionFor(t, server, v1.URISchemeHTTPS)))
 	require.EqualError(t, err, "unexpected HTTP status: 404 Not Found")
 	require.EqualValues(t, 1, count(fallbackCounter))
 }
 
-// A hook whose scheme fits the server is sent once and keeps its Authorization header. Without the header the server would
-// answer 401, which FailOnHTTPStatus makes an error.
+// A hook whose scheme fits the server is sent once, and keeps its Authorization header: without it the server answers 401, and
+// FailOnHTTPStatus makes that an error.
 func TestNoFallbackWhenTheSchemeMatches(t *testing.T) {
-	answer := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	requireAuthorization := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Header.Get("Authorization") != "secret" {
 			w.WriteHeader(http.StatusUnauthorized)
 		}
 	})
-	plain := httptest.NewServer(answer)
+	plain := httptest.NewServer(requireAuthorization)
 	defer plain.Close()
-	encrypted := httptest.NewTLSServer(answer)
+	encrypted := httptest.NewTLSServer(requireAuthorization)
 	defer encrypted.Close()
-	handle, count := countingMetrics(t)
-	opts := lifecycle.HandlerRunnerOptions{FailOnHTTPStatus: true, Metrics: handle}
+	counters, count := countingMetrics(t)
+	options := lifecycle.HandlerRunnerOptions{FailOnHTTPStatus: true, Metrics: counters}
 
-	_, err := runHook(t.Context(), opts, httpHandler(httpActionFor(t, plain, v1.URISchemeHTTP)))
+	_, err := runHook(t.Context(), options, httpHandler(httpActionFor(t, plain, v1.URISchemeHTTP)))
 	require.NoError(t, err)
-	_, err = runHook(t.Context(), opts, httpHandler(httpActionFor(t, encrypted, v1.URISchemeHTTPS)))
+	_, err = runHook(t.Context(), options, httpHandler(httpActionFor(t, encrypted, v1.URISchemeHTTPS)))
 	require.NoError(t, err, "certificates are not verified")
 	require.Zero(t, count(fallbackCounter))
 }
@@ -123,13 +130,13 @@ func (d *sequenceDoer) Do(req *http.Request) (*http.Response, error) {
 // An HTTPS hook is sent again in plain HTTP, and the second request fails too. The hook returns the first error, and the
 // fallback is neither counted nor recorded.
 func TestFailedFallbackReturnsTheFirstError(t *testing.T) {
-	first := &url.Error{Op: "Get", URL: "https://127.0.0.1:80/", Err: errors.New("http: server gave HTTP response to HTTPS client")}
-	doer := &sequenceDoer{errs: []error{first, errors.New("refused")}}
-	handle, count := countingMetrics(t)
+	firstErr := &url.Error{Op: "Get", URL: "https://127.0.0.1:80/", Err: errors.New("http: server gave HTTP response to HTTPS client")}
+	doer := &sequenceDoer{errs: []error{firstErr, errors.New("refused")}}
+	counters, count := countingMetrics(t)
 	events := &lifecycletest.Events{}
-	opts := lifecycle.HandlerRunnerOptions{HTTP: doer, Events: events, Metrics: handle}
-	_, err := runHook(t.Context(), opts, httpHandler(v1.HTTPGetAction{Scheme: v1.URISchemeHTTPS, Port: intstr.FromInt32(80)}))
-	require.Equal(t, error(first), err)
+	options := lifecycle.HandlerRunnerOptions{HTTP: doer, Events: events, Metrics: counters}
+	_, err := runHook(t.Context(), options, httpHandler(v1.HTTPGetAction{Scheme: v1.URISchemeHTTPS, Port: intstr.FromInt32(80)}))
+	require.Equal(t, error(firstErr), err)
 	require.Len(t, doer.requests, 2, "one retry only")
 	require.Equal(t, "https", doer.requests[0].URL.Scheme, "the first request is not changed")
 	require.Equal(t, "http", doer.requests[1].URL.Scheme)
@@ -137,8 +144,8 @@ func TestFailedFallbackReturnsTheFirstError(t *testing.T) {
 	require.Empty(t, events.All())
 }
 
-// A request is repeated in plain HTTP only after a *url.Error whose cause has the text of net/http. Here one error has the text
-// but another type. The other has the type, but has the text only in its URL. Each is returned after a single request.
+// A request is repeated in plain HTTP only after a *url.Error whose cause has the text of net/http. An error of another type, and
+// a *url.Error that has the text only in its URL, are returned after a single request.
 func TestOtherErrorsAreNotRetried(t *testing.T) {
 	const text = "server gave HTTP response to HTTPS client"
 	for _, err := range []error{errors.New(text), &url.Error{Op: "Get", URL: text, Err: errors.New("refused")}} {

@@ -18,7 +18,7 @@ func TestKEP3960SleepAction(t *testing.T) {
 	for name, test := range map[string]struct {
 		sleep, grace int64 // seconds
 		script       lifecycletest.Script
-		reduceTo     int64         // at 2 s the grace period is reduced to these seconds, counted from 2 s; 0: it is not
+		reduceTo     int64         // the grace period is reduced to these seconds after 2 s, counted from then; 0: it is not
 		gone         time.Duration // when the pod is gone
 		hook         lifecycle.HookOutcome
 		cause        lifecycle.Cause // why the sleep was cut; "": it was not
@@ -36,15 +36,15 @@ func TestKEP3960SleepAction(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			inBubble(t, graceSeconds(test.grace), func(b *testBed) {
-				b.addMain("nginx", sleepHandler(test.sleep), test.script)
+				b.addMainWithHook("nginx", sleepHandler(test.sleep), test.script)
 				termination := b.Terminate(b.Context(), b.pod, lifecycle.Request{})
 				if test.reduceTo > 0 {
-					<-time.After(2 * time.Second)
+					b.sleepUntil(2 * time.Second)
 					b.Terminate(b.Context(), b.pod, lifecycle.Request{GracePeriodSeconds: &test.reduceTo})
 				}
 				<-termination.Done()
-				hook := termination.Result().Containers[0].Hook
 				require.Equal(b, test.gone, b.elapsed())
+				hook := termination.Result().Containers[0].Hook
 				require.Equal(b, test.hook, hook.Outcome)
 				require.Equal(b, test.cause, hook.Cause)
 				b.requireEvents("Killing")

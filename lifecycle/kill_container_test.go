@@ -26,20 +26,20 @@ func TestKillContainerUsesTheGraceOfItsReason(t *testing.T) {
 		name    string
 		reason  graceperiod.KillReason
 		policy  v1.RestartPolicy
-		timeout int64  // the grace period in seconds
+		seconds int64  // the grace period
 		message string // of the Killing event
 	}{
-		{name: "app", reason: graceperiod.ReasonLivenessProbe, policy: v1.RestartPolicyAlways, timeout: 7, message: "Container app failed liveness probe, will be restarted"},
-		{name: "app", reason: graceperiod.ReasonLivenessProbe, policy: v1.RestartPolicyNever, timeout: 7, message: "Container app failed liveness probe"},
-		{name: "app", reason: graceperiod.ReasonStartupProbe, policy: v1.RestartPolicyOnFailure, timeout: 9, message: "Container app failed startup probe, will be restarted"},
-		{name: "app", reason: graceperiod.ReasonUnknown, policy: v1.RestartPolicyAlways, timeout: 30, message: "Stopping container app"},
-		{name: "proxy", reason: graceperiod.ReasonLivenessProbe, policy: v1.RestartPolicyAlways, timeout: 7, message: "Init container proxy failed liveness probe"},
-		{name: "proxy", reason: graceperiod.ReasonStartupProbe, policy: v1.RestartPolicyAlways, timeout: 9, message: "Init container proxy failed startup probe"},
+		{name: "app", reason: graceperiod.ReasonLivenessProbe, policy: v1.RestartPolicyAlways, seconds: 7, message: "Container app failed liveness probe, will be restarted"},
+		{name: "app", reason: graceperiod.ReasonLivenessProbe, policy: v1.RestartPolicyNever, seconds: 7, message: "Container app failed liveness probe"},
+		{name: "app", reason: graceperiod.ReasonStartupProbe, policy: v1.RestartPolicyOnFailure, seconds: 9, message: "Container app failed startup probe, will be restarted"},
+		{name: "app", reason: graceperiod.ReasonUnknown, policy: v1.RestartPolicyAlways, seconds: 30, message: "Stopping container app"},
+		{name: "proxy", reason: graceperiod.ReasonLivenessProbe, policy: v1.RestartPolicyAlways, seconds: 7, message: "Init container proxy failed liveness probe"},
+		{name: "proxy", reason: graceperiod.ReasonStartupProbe, policy: v1.RestartPolicyAlways, seconds: 9, message: "Init container proxy failed startup probe"},
 	} {
 		t.Run(fmt.Sprint(test.name, test.reason, test.policy), func(t *testing.T) {
 			inBubble(t, graceSeconds(30), func(b *testBed) {
-				b.addMain("app", nil, lifecycletest.Script{IgnoreTerm: true})
-				b.addSidecar("proxy", nil, lifecycletest.Script{IgnoreTerm: true})
+				b.addMain("app", lifecycletest.Script{IgnoreTerm: true})
+				b.addSidecar("proxy", lifecycletest.Script{IgnoreTerm: true})
 				b.pod.Spec.RestartPolicy = test.policy
 				for _, c := range []*v1.Container{&b.pod.Spec.Containers[0], &b.pod.Spec.InitContainers[0]} {
 					c.LivenessProbe = &v1.Probe{TerminationGracePeriodSeconds: ptr.To(int64(7))}
@@ -48,8 +48,8 @@ func TestKillContainerUsesTheGraceOfItsReason(t *testing.T) {
 				result, err := b.KillContainer(b.Context(), b.pod, containerNamed(test.name), lifecycle.ContainerRequest{Reason: test.reason})
 				require.NoError(b, err)
 				require.Equal(b, lifecycle.OutcomeGraceExceeded, result.Outcome)
-				require.Equal(b, test.timeout, result.GrantedSeconds)
-				b.requireFirstStop(test.name, test.timeout, 0)
+				require.Equal(b, test.seconds, result.GrantedSeconds)
+				require.Equal(b, []stopCall{{timeoutSeconds: test.seconds, atMilliseconds: 0}}, b.stopCalls(test.name))
 				require.Equal(b, test.message, b.events.All()[0].Message)
 			})
 		})
@@ -60,7 +60,7 @@ func TestKillContainerUsesTheGraceOfItsReason(t *testing.T) {
 // The test calls it 100 times, because a select would choose at random.
 func TestWaitPrefersTheResultOverAnEndedContext(t *testing.T) {
 	inBubble(t, graceSeconds(30), func(b *testBed) {
-		b.addMain("app", nil, lifecycletest.Script{})
+		b.addMain("app", lifecycletest.Script{})
 		b.killPod()
 		termination, found := b.Termination(b.pod)
 		require.True(b, found)
@@ -94,32 +94,31 @@ func (w wholePod) StopPod(ctx context.Context, pod *v1.Pod, timeoutSeconds int64
 	return errors.Join(errs...)
 }
 
-// stopTogether replaces the Runtime by a PodStopper, so that the containers of a pod stop together.
-func stopTogether(o *lifecycle.TerminatorOptions) {
+// withPodStopper is an option of inBubble: a PodStopper replaces the Runtime, so the containers of a pod stop together.
+func withPodStopper(o *lifecycle.TerminatorOptions) {
 	o.Pods, o.Runtime = wholePod{o.Runtime.(*lifecycletest.Runtime)}, nil
 }
 
 // A PodStopper can stop only whole pods, so KillContainer returns an error and stops nothing.
 func TestKillContainerIsUnsupportedForAPodStopper(t *testing.T) {
 	inBubble(t, graceSeconds(60), func(b *testBed) {
-		app := b.addMain("app", nil, lifecycletest.Script{})
+		app := b.addMain("app", lifecycletest.Script{})
 		_, err := b.KillContainer(b.Context(), b.pod, app, lifecycle.ContainerRequest{})
 		require.ErrorIs(b, err, errors.ErrUnsupported)
 		require.ErrorContains(b, err, `failed to stop container "app": the pod's containers stop as a unit`)
 		require.Empty(b, b.rt.Stops())
-	}, stopTogether)
+	}, withPodStopper)
 }
 
-// Container b is killed 12 times, each time in a new run with another ID. The terminator remembers all these stops, because the
-// postStart hook of container a is running. In a termination, more than ten runs of one container would look like a runtime
-// that changes its IDs, and further stops would pause. KillContainer does not pause: the 12 kills take no time.
+// Container b is killed 12 times, each time in a new run with another ID, while the postStart hook of container app runs, so that
+// the terminator remembers all stops. More than ten runs of a container in one termination look like a runtime that changes its
+// IDs, and further stops pause. KillContainer does not pause: the 12 kills take no time.
 func TestKillContainerManyTimesDuringPostStart(t *testing.T) {
-	inBubble(t, 30, func(b *testBed) {
-		a := b.addMain("a", nil, lifecycletest.Script{})
-		b.pod.Spec.Containers[0].Lifecycle = &v1.Lifecycle{PostStart: &v1.LifecycleHandler{Sleep: &v1.SleepAction{Seconds: 3600}}}
-		b.addStopped("b")
+	inBubble(t, graceSeconds(30), func(b *testBed) {
+		b.addAppWithPostStart(sleepHandler(3600), lifecycletest.Script{})
+		b.addToSpec("b")
 		ctx, cancel := context.WithCancel(b.quietContext())
-		ended := startCall(func() error { return b.PostStart(ctx, b.pod, a) })
+		ended := startCall(func() error { return b.PostStart(ctx, b.pod, containerNamed("app")) })
 		for i := range 12 {
 			c := b.rt.Start(b.pod, "b", fmt.Sprintf("b%d", i), lifecycletest.Script{})
 			_, err := b.KillContainer(b.quietContext(), b.pod, c, lifecycle.ContainerRequest{})
@@ -131,17 +130,15 @@ func TestKillContainerManyTimesDuringPostStart(t *testing.T) {
 	})
 }
 
-// The first KillContainer grants 0 s. Its only StopContainer call (OneAttempt) fails. The second KillContainer grants 5 s and
-// stops the container. GrantedSeconds in its result is still that of the first one: 0.
+// The first KillContainer grants 0 s, and its only StopContainer call (OneAttempt) fails. The second one grants 5 s, and stops
+// the container. GrantedSeconds stays that of the first one: 0.
 func TestFirstGracePeriodMayBeZero(t *testing.T) {
 	inBubble(t, graceSeconds(30), func(b *testBed) {
-		app := b.addMain("app", nil, lifecycletest.Script{FailStops: 1})
-		request := lifecycle.ContainerRequest{GracePeriodSeconds: ptr.To(int64(0)), OneAttempt: true}
-		killed, err := b.KillContainer(b.quietContext(), b.pod, app, request)
+		app := b.addMain("app", lifecycletest.Script{FailStops: 1})
+		killed, err := b.KillContainer(b.quietContext(), b.pod, app, lifecycle.ContainerRequest{GracePeriodSeconds: ptr.To(int64(0)), OneAttempt: true})
 		require.ErrorIs(b, err, lifecycletest.ErrScripted)
 		require.Zero(b, killed.GrantedSeconds)
-		request.GracePeriodSeconds = ptr.To(int64(5))
-		killed, err = b.KillContainer(b.quietContext(), b.pod, app, request)
+		killed, err = b.KillContainer(b.quietContext(), b.pod, app, lifecycle.ContainerRequest{GracePeriodSeconds: ptr.To(int64(5)), OneAttempt: true})
 		require.NoError(b, err)
 		require.Zero(b, killed.GrantedSeconds)
 	})

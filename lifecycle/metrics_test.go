@@ -19,38 +19,43 @@ import (
 )
 
 // Five pods, each in a bubble of its own, share a registry. Their containers end in different ways. The comment of each bubble
-// says what it adds to the counters, and the expected counters are the sum.
+// says what it adds to the counters, and the expected counters are the sums.
 func TestMetricsOfTerminations(t *testing.T) {
 	registry := prometheus.NewPedanticRegistry()
-	handle, err := metrics.NewLifecycle(registry, metrics.Options{})
+	counters, err := metrics.NewLifecycle(registry, metrics.Options{})
 	require.NoError(t, err)
 	counted := func(o *lifecycle.TerminatorOptions) {
-		o.Metrics = handle
-		o.Hooks = lifecycle.NewHandlerRunner(lifecycle.HandlerRunnerOptions{Metrics: handle, Commands: o.Runtime.(*lifecycletest.Runtime)})
+		o.Metrics = counters
+		o.Hooks = lifecycle.NewHandlerRunner(lifecycle.HandlerRunnerOptions{Metrics: counters, Commands: o.Runtime.(*lifecycletest.Runtime)})
 	}
-	inBubble(t, graceSeconds(10), func(b *testBed) { // two containers killed after their grace period, in one pod; a sleep terminated early
-		b.addMain("app", sleepHandler(60), lifecycletest.Script{IgnoreTerm: true})
-		b.addMain("web", nil, lifecycletest.Script{IgnoreTerm: true})
+	// Two containers killed after their grace period, in one pod, and a sleep terminated early.
+	inBubble(t, graceSeconds(10), func(b *testBed) {
+		b.addMainWithHook("app", sleepHandler(60), lifecycletest.Script{IgnoreTerm: true})
+		b.addMain("web", lifecycletest.Script{IgnoreTerm: true})
 		b.killPod()
-		b.killPod() // nothing is left to count
+		b.killPod() // counts nothing: the pod has ended
 	}, counted)
-	inBubble(t, graceSeconds(10), func(b *testBed) { // the runtime's fault: not counted as killed after the grace period
-		b.addMain("app", nil, lifecycletest.Script{HangStops: 1})
+	// A stop that hangs and is repeated with timeout 0: the runtime's fault, so not a container killed after its grace period.
+	inBubble(t, graceSeconds(10), func(b *testBed) {
+		b.addMain("app", lifecycletest.Script{HangStops: 1})
 		require.Equal(b, lifecycle.OutcomeForced, b.killPod().Outcome())
 	}, counted)
-	inBubble(t, graceSeconds(10), func(b *testBed) { // a sleep that ends because its container exits
-		b.addMain("app", sleepHandler(5), lifecycletest.Script{ExitAfter: time.Second})
+	// A sleep that ends because its container exits.
+	inBubble(t, graceSeconds(10), func(b *testBed) {
+		b.addMainWithHook("app", sleepHandler(5), lifecycletest.Script{ExitAfter: time.Second})
 		b.killPod()
 	}, counted)
-	inBubble(t, graceSeconds(10), func(b *testBed) { // a third container killed after its grace period; KillContainer does not count as a pod
-		b.addMain("app", nil, lifecycletest.Script{IgnoreTerm: true})
+	// A third container killed after its grace period, by KillContainer, which does not count as a pod.
+	inBubble(t, graceSeconds(10), func(b *testBed) {
+		b.addMain("app", lifecycletest.Script{IgnoreTerm: true})
 		_, err := b.KillContainer(b.Context(), b.pod, containerNamed("app"), lifecycle.ContainerRequest{Reason: graceperiod.ReasonUnknown})
 		require.NoError(b, err)
 	}, counted)
+	// A hook that ignores its cancellation and is abandoned.
 	var release chan struct{}
-	inBubble(t, graceSeconds(3), func(b *testBed) { // a hook that ignores its cancellation is abandoned
+	inBubble(t, graceSeconds(3), func(b *testBed) {
 		release = make(chan struct{})
-		b.addMain("app", scriptedExec(), lifecycletest.Script{Exec: func(context.Context, []string) ([]byte, error) { <-release; return nil, nil }})
+		b.addMainWithHook("app", scriptedExec(), lifecycletest.Script{Exec: func(context.Context, []string) ([]byte, error) { <-release; return nil, nil }})
 		b.killPod()
 		close(release)
 	}, counted)

@@ -25,23 +25,25 @@ import (
 	"github.com/kubegrace/kubegrace/metrics"
 )
 
-// misused is a runtime whose methods Running and StopContainer call functions, so that a test can break one of them.
-type misused struct {
+// runtimeFuncs is a runtime whose methods Running and StopContainer call functions, so that a test can break one of them.
+type runtimeFuncs struct {
 	list func(context.Context, *v1.Pod) ([]lifecycle.Container, error)
 	stop func(context.Context, string) error
 }
 
-func (m misused) Running(ctx context.Context, pod *v1.Pod) ([]lifecycle.Container, error) {
-	return m.list(ctx, pod)
+func (r runtimeFuncs) Running(ctx context.Context, pod *v1.Pod) ([]lifecycle.Container, error) {
+	return r.list(ctx, pod)
 }
 
-func (m misused) StopContainer(ctx context.Context, id string, _ int64) error { return m.stop(ctx, id) }
+func (r runtimeFuncs) StopContainer(ctx context.Context, id string, _ int64) error {
+	return r.stop(ctx, id)
+}
 
-// newMisused returns a runtime in which these containers run until they are stopped.
-func newMisused(containers ...lifecycle.Container) *misused {
+// runtimeRunning returns a runtime in which these containers run until they are stopped.
+func runtimeRunning(containers ...lifecycle.Container) *runtimeFuncs {
 	var mu sync.Mutex
 	ended := map[string]bool{}
-	return &misused{
+	return &runtimeFuncs{
 		list: func(context.Context, *v1.Pod) (left []lifecycle.Container, err error) {
 			mu.Lock()
 			defer mu.Unlock()
@@ -61,436 +63,421 @@ func newMisused(containers ...lifecycle.Container) *misused {
 	}
 }
 
-// hangIsLogged is 1 s more than the 5 s after which a call that hangs is logged.
-const hangIsLogged = 6 * time.Second
+// withoutOtherPods makes the lists of every pod but webPod empty.
+func (r *runtimeFuncs) withoutOtherPods() *runtimeFuncs {
+	list := r.list
+	r.list = func(ctx context.Context, pod *v1.Pod) ([]lifecycle.Container, error) {
+		if pod.UID != webPod().UID {
+			return nil, nil
+		}
+		return list(ctx, pod)
+	}
+	return r
+}
 
-// misusedPod returns a pod with a grace period of 2 s.
-func misusedPod(containers ...v1.Container) *v1.Pod {
+// webPod returns a pod with a grace period of 2 s.
+func webPod(containers ...v1.Container) *v1.Pod {
 	return &v1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "web", UID: "uid"},
 		Spec:       v1.PodSpec{TerminationGracePeriodSeconds: ptr.To(int64(2)), Containers: containers},
 	}
 }
 
-// misuse has what a case of TestMisuse needs: a terminator, and a record of its log.
-type misuse struct {
-	*testing.T
+// hangIsLogged is 1 s more than the 5 s after which a call that hangs is logged.
+const hangIsLogged = 6 * time.Second
+
+// loggedTerminator is a terminator whose log a test can check.
+type loggedTerminator struct {
 	*lifecycle.Terminator
 
-	began   time.Time
-	record  *judge.Record
-	release chan struct{} // closed to end the calls of the agent that hang
+	t      *testing.T
+	record *judge.Record
 }
 
-// context returns a context whose logger writes to the record.
-func (m misuse) context() context.Context { return m.record.Context(m.Context()) }
+// newLoggedTerminator returns a terminator that is closed at the end of the bubble.
+func newLoggedTerminator(t *testing.T, options lifecycle.TerminatorOptions) loggedTerminator {
+	t.Helper()
+	terminator, err := lifecycle.NewTerminator(options)
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, terminator.Close(context.WithoutCancel(t.Context()))) })
+	return loggedTerminator{Terminator: terminator, t: t, record: judge.NewRecord()}
+}
+
+// context returns a context whose logger writes the log that requireLogged checks.
+func (l loggedTerminator) context() context.Context { return l.record.Context(l.t.Context()) }
 
 // requireLogged checks that exactly one line of the log contains a text: a misuse must be logged, and only once.
-func (m misuse) requireLogged(text string) {
-	m.Helper()
+func (l loggedTerminator) requireLogged(text string) {
+	l.t.Helper()
 	synctest.Wait() // some lines are written in goroutines of their own
-	require.Equal(m, 1, strings.Count(m.record.Story(), text), "%q in\n%s", text, m.record.Story())
+	require.Equal(l.t, 1, strings.Count(l.record.Story(), text), "%q in\n%s", text, l.record.Story())
 }
 
-// close closes the terminator and returns the error of Close, whose context ends after 1 s.
-func (m misuse) close() error {
-	ctx, cancel := context.WithTimeout(m.context(), time.Second)
+// closeWithinASecond closes the terminator with a context that ends after 1 s, and returns the error of Close.
+func (l loggedTerminator) closeWithinASecond() error {
+	ctx, cancel := context.WithTimeout(l.context(), time.Second)
 	defer cancel()
-	return m.Close(ctx)
+	return l.Close(ctx)
 }
 
-// Each case is a mistake that an agent can make. The error or the log must say what is wrong, so that the agent's author can
-// find it; nothing may hang or panic. A call that hangs is logged after 5 s. Calls that wait for release return at the end of
-// the case.
-func TestMisuse(t *testing.T) {
-	for name, test := range map[string]struct {
-		options func(o *lifecycle.TerminatorOptions, release <-chan struct{}) // nil: a runtime without containers
-		do      func(m misuse)                                                // makes the mistake, and checks the error or the log
-	}{
-		"one ID for two containers of a list": {
-			options: func(o *lifecycle.TerminatorOptions, _ <-chan struct{}) {
-				o.Runtime = newMisused(lifecycle.Container{Name: "a", ID: "1"}, lifecycle.Container{Name: "b", ID: "1"})
-			},
-			do: func(m misuse) {
-				result, err := m.KillPod(m.context(), misusedPod(containerSpec("a", nil), containerSpec("b", nil)), lifecycle.Request{})
-				require.ErrorContains(m, err, `container "b": ID: must be unique, "1" is that of container "a"`)
-				require.Equal(m, lifecycle.OutcomeRuntimeStuck, result.Outcome())
-				m.requireLogged(`Failed to list the pod's containers: the runtime's list: container "b": ID: must be unique, "1" is that of container "a"`)
-			},
-		},
-		"one ID for two containers of a request": {
-			do: func(m misuse) {
-				_, err := m.KillPod(m.context(), misusedPod(containerSpec("a", nil), containerSpec("b", nil)),
-					lifecycle.Request{Containers: []lifecycle.Container{{Name: "a", ID: "1"}, {Name: "b", ID: "1"}}})
-				require.ErrorContains(m, err, `Containers: container "b": ID: must be unique, "1" is that of container "a"`)
-			},
-		},
-		"a pod without UID and name": {
-			do: func(m misuse) {
-				const want = "the pod has neither a UID nor a name"
-				pod := &v1.Pod{Spec: v1.PodSpec{Containers: []v1.Container{containerSpec("a", nil)}}}
-				_, err := m.KillPod(m.context(), pod, lifecycle.Request{})
-				require.EqualError(m, err, want)
-				_, err = m.KillContainer(m.context(), pod, containerNamed("a"), lifecycle.ContainerRequest{})
-				require.EqualError(m, err, want)
-				require.ErrorContains(m, m.PostStart(m.context(), pod, containerNamed("a")), want)
-				require.ErrorContains(m, m.Start(m.context(), pod, "a", func(context.Context) error { return nil }), want)
-				_, found := m.Termination(pod)
-				require.False(m, found)
-				m.Forget(pod)
-			},
-		},
-		"each list panics for 3 min": {
-			options: func(o *lifecycle.TerminatorOptions, _ <-chan struct{}) {
-				var ended atomic.Bool
-				o.Runtime = misused{list: func(context.Context, *v1.Pod) ([]lifecycle.Container, error) {
-					if !ended.Load() {
-						panic("boom")
-					}
-					return nil, nil
-				}}
-				time.AfterFunc(3*time.Minute, func() { ended.Store(true) })
-			},
-			do: func(m misuse) {
-				for range 2 { // the first gives up 2 min (GiveUpAfter) after its deadline of 2 s; the second gets a list after 3 min
-					<-m.Terminate(m.context(), misusedPod(), lifecycle.Request{}).Done()
+// The runtime lists two containers with one ID. The error and the log name both.
+func TestMisuseListWithOneIDForTwoContainers(t *testing.T) {
+	const want = `container "b": ID: must be unique, "1" is that of container "a"`
+	synctest.Test(t, func(t *testing.T) {
+		tr := newLoggedTerminator(t, lifecycle.TerminatorOptions{
+			Runtime: runtimeRunning(lifecycle.Container{Name: "a", ID: "1"}, lifecycle.Container{Name: "b", ID: "1"}),
+		})
+		result, err := tr.KillPod(tr.context(), webPod(v1.Container{Name: "a"}, v1.Container{Name: "b"}), lifecycle.Request{})
+		require.ErrorContains(t, err, want)
+		require.Equal(t, lifecycle.OutcomeRuntimeStuck, result.Outcome())
+		tr.requireLogged("Failed to list the pod's containers: the runtime's list: " + want)
+	})
+}
+
+// Each list panics for 3 min. The panic, the failure and the later success are logged once each, although two terminations
+// list again and again: the first gives up after 2 s + 2 min (GiveUpAfter), and the second gets a list after 3 min.
+func TestMisuseListsThatPanic(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		began := time.Now()
+		tr := newLoggedTerminator(t, lifecycle.TerminatorOptions{
+			Runtime: runtimeFuncs{list: func(context.Context, *v1.Pod) ([]lifecycle.Container, error) {
+				if time.Since(began) < 3*time.Minute {
+					panic("boom")
 				}
-				m.requireLogged("Recovered from a panic: the runtime's list panicked: boom")
-				m.requireLogged("Failed to list the pod's containers")
-				m.requireLogged("Listed the pod's containers after earlier failures")
-			},
-		},
-		"a list fails with context.Canceled, though nobody has cancelled it": {
-			options: func(o *lifecycle.TerminatorOptions, _ <-chan struct{}) {
-				var failed atomic.Bool
-				o.Runtime = misused{list: func(context.Context, *v1.Pod) ([]lifecycle.Container, error) {
-					if failed.CompareAndSwap(false, true) {
-						return nil, context.Canceled
-					}
-					return nil, nil
-				}}
-			},
-			do: func(m misuse) {
-				<-m.Terminate(m.context(), misusedPod(), lifecycle.Request{}).Done()
-				m.requireLogged("Failed to list the pod's containers: context canceled")
-			},
-		},
-		"stops and hooks ignore their context while Close waits": {
-			options: func(o *lifecycle.TerminatorOptions, release <-chan struct{}) {
-				runtime := newMisused(containerNamed("zoo"), containerNamed("app"))
-				runtime.stop = func(context.Context, string) error { <-release; return nil }
-				o.Runtime = runtime
-				withHooks(func(context.Context) error { <-release; return nil })(o)
-			},
-			do: func(m misuse) {
-				m.Terminate(m.context(), misusedPod(containerSpec("zoo", nil), containerSpec("app", scriptedExec())), lifecycle.Request{})
-				<-time.After(3 * time.Second) // app is stopped at 2 s, the deadline, at which its hook is cut
-				require.EqualError(m, m.close(), "the terminator was closed, calls that have not returned: "+
-					"StopContainer of default/web/app, StopContainer of default/web/zoo, the hook of default/web/app: context deadline exceeded")
-				closed := startCall(func() error { return m.Close(m.context()) })
-				<-time.After(hangIsLogged)
-				m.requireLogged("Terminator.Close waits for calls that have not returned")
-				close(m.release)
-				require.NoError(m, closed())
-			},
-		},
-		"an exec hook without Commands": {
-			options: func(o *lifecycle.TerminatorOptions, _ <-chan struct{}) { o.Runtime = newMisused(containerNamed("a")) },
-			do: func(m misuse) {
-				_, err := m.KillPod(m.context(), misusedPod(containerSpec("a", scriptedExec())), lifecycle.Request{})
-				require.NoError(m, err)
-				m.requireLogged("PreStop hook failed: no command runner for exec hooks: Commands is nil")
-			},
-		},
+				return nil, nil
+			}},
+		})
+		<-tr.Terminate(tr.context(), webPod(), lifecycle.Request{}).Done()
+		<-tr.Terminate(tr.context(), webPod(), lifecycle.Request{}).Done()
+		tr.requireLogged("Recovered from a panic: the runtime's list panicked: boom")
+		tr.requireLogged("Failed to list the pod's containers")
+		tr.requireLogged("Listed the pod's containers after earlier failures")
+	})
+}
+
+// A list fails with context.Canceled, though nobody has cancelled it. The failure is logged.
+func TestMisuseListThatFailsWithCanceled(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var failed atomic.Bool
+		tr := newLoggedTerminator(t, lifecycle.TerminatorOptions{
+			Runtime: runtimeFuncs{list: func(context.Context, *v1.Pod) ([]lifecycle.Container, error) {
+				if failed.CompareAndSwap(false, true) {
+					return nil, context.Canceled
+				}
+				return nil, nil
+			}},
+		})
+		<-tr.Terminate(tr.context(), webPod(), lifecycle.Request{}).Done()
+		tr.requireLogged("Failed to list the pod's containers: context canceled")
+	})
+}
+
+// Stops and hooks ignore their contexts while Close waits. Close names them in its error when its context ends, and logs them
+// after 5 s.
+func TestMisuseCallsThatIgnoreTheirContextsDuringClose(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		release := make(chan struct{})
+		runtime := runtimeRunning(containerNamed("zoo"), containerNamed("app"))
+		runtime.stop = func(context.Context, string) error { <-release; return nil }
+		hooks := hookFunc(func(context.Context) error { <-release; return nil })
+		tr := newLoggedTerminator(t, lifecycle.TerminatorOptions{Runtime: runtime, Hooks: hooks})
+		tr.Terminate(tr.context(), webPod(v1.Container{Name: "zoo"}, containerWithHook("app", scriptedExec())), lifecycle.Request{})
+		<-time.After(3 * time.Second) // app is stopped at 2 s, the deadline, at which its hook is cut
+		require.EqualError(t, tr.closeWithinASecond(), "the terminator was closed, calls that have not returned: "+
+			"StopContainer of default/web/app, StopContainer of default/web/zoo, the hook of default/web/app: context deadline exceeded")
+
+		closed := startCall(func() error { return tr.Close(tr.context()) })
+		<-time.After(hangIsLogged)
+		tr.requireLogged("Terminator.Close waits for calls that have not returned")
+		close(release)
+		require.NoError(t, closed())
+	})
+}
+
+// The preStop hook of a container cannot run. The log says why.
+func TestMisuseHooksThatCannotRun(t *testing.T) {
+	for name, test := range map[string]struct {
+		hook *v1.LifecycleHandler
+		why  string
+	}{
+		"an exec hook without Commands": {hook: scriptedExec(), why: "no command runner for exec hooks: Commands is nil"},
 		"an httpGet hook without an address": {
-			options: func(o *lifecycle.TerminatorOptions, _ <-chan struct{}) { o.Runtime = newMisused(containerNamed("a")) },
-			do: func(m misuse) {
-				_, err := m.KillPod(m.context(), misusedPod(containerSpec("a", httpHandler(v1.HTTPGetAction{}))), lifecycle.Request{})
-				require.NoError(m, err)
-				m.requireLogged("PreStop hook failed: failed to find networking container: web_default(uid): " +
-					"status.podIP, or what the option PodIP returned, is empty")
-			},
+			hook: httpHandler(v1.HTTPGetAction{}),
+			why:  "failed to find networking container: web_default(uid): status.podIP, or what the option PodIP returned, is empty",
 		},
 		"a hook that is not exec, httpGet or sleep": {
-			options: func(o *lifecycle.TerminatorOptions, _ <-chan struct{}) { o.Runtime = newMisused(containerNamed("a")) },
-			do: func(m misuse) {
-				hook := &v1.LifecycleHandler{TCPSocket: &v1.TCPSocketAction{Host: "db"}}
-				_, err := m.KillPod(m.context(), misusedPod(containerSpec("a", hook)), lifecycle.Request{})
-				require.NoError(m, err)
-				m.requireLogged("PreStop hook failed: invalid handler: &LifecycleHandler{Exec:nil,HTTPGet:nil,TCPSocket:&TCPSocketAction{")
-			},
-		},
-		"a caller's context has ended before the first list": {
-			options: func(o *lifecycle.TerminatorOptions, release <-chan struct{}) {
-				runtime := newMisused(containerNamed("a"))
-				list := runtime.list
-				runtime.list = func(ctx context.Context, pod *v1.Pod) ([]lifecycle.Container, error) {
-					<-release
-					return list(ctx, pod)
-				}
-				o.Runtime = runtime
-			},
-			do: func(m misuse) {
-				ended, cancel := context.WithCancel(m.context())
-				cancel()
-				result, err := m.KillPod(ended, misusedPod(containerSpec("a", nil)), lifecycle.Request{})
-				require.ErrorContains(m, err, "stopped waiting: containers that have not ended: default/web: context canceled")
-				require.True(m, result.InProgress)
-				require.Empty(m, result.Outcome(), "nothing is known before the first list")
-				close(m.release)
-				result, err = m.KillPod(m.context(), misusedPod(), lifecycle.Request{})
-				require.NoError(m, err)
-				require.False(m, result.InProgress)
-				require.Equal(m, lifecycle.OutcomeGraceful, result.Outcome())
-			},
-		},
-		"the caller changes its pod during the termination": {
-			options: func(o *lifecycle.TerminatorOptions, _ <-chan struct{}) {
-				runtime := newMisused(containerNamed("a"))
-				list := runtime.list
-				runtime.list = func(ctx context.Context, pod *v1.Pod) ([]lifecycle.Container, error) {
-					if pod.UID != "uid" {
-						return nil, nil
-					}
-					return list(ctx, pod)
-				}
-				o.Runtime = runtime
-			},
-			do: func(m misuse) {
-				pod := misusedPod(containerSpec("a", sleepHandler(1)))
-				termination := m.Terminate(m.context(), pod, lifecycle.Request{})
-				*pod = v1.Pod{}
-				result, err := termination.Wait(m.context())
-				require.NoError(m, err)
-				require.Equal(m, lifecycle.OutcomeGraceful, result.Outcome())
-				require.Equal(m, lifecycle.HookCompleted, result.Containers[0].Hook.Outcome)
-			},
-		},
-		"the caller changes its pod after KillContainer has stopped waiting": {
-			options: func(o *lifecycle.TerminatorOptions, _ <-chan struct{}) {
-				runtime := newMisused(containerNamed("a"))
-				list, stop := runtime.list, runtime.stop
-				runtime.list = func(ctx context.Context, pod *v1.Pod) ([]lifecycle.Container, error) {
-					if pod.UID != "uid" {
-						return nil, nil
-					}
-					return list(ctx, pod)
-				}
-				var isRepeated atomic.Bool
-				runtime.stop = func(ctx context.Context, id string) error {
-					if isRepeated.CompareAndSwap(false, true) {
-						<-time.After(2 * time.Second)
-						return errors.New("not stopped")
-					}
-					return stop(ctx, id)
-				}
-				o.Runtime = runtime
-			},
-			do: func(m misuse) {
-				ctx, cancel := context.WithTimeout(m.context(), time.Second)
-				defer cancel()
-				pod := misusedPod(containerSpec("a", nil))
-				_, err := m.KillContainer(ctx, pod, containerNamed("a"), lifecycle.ContainerRequest{})
-				require.ErrorIs(m, err, context.DeadlineExceeded)
-				*pod = v1.Pod{}
-				<-time.After(3 * time.Second)
-				m.requireLogged("Stopped container after earlier failures pod=default/web")
-				result, err := m.KillContainer(m.context(), misusedPod(), containerNamed("a"), lifecycle.ContainerRequest{})
-				require.NoError(m, err)
-				require.Equal(m, lifecycle.OutcomeNotFound, result.Outcome, "the second call has stopped it")
-			},
-		},
-		"Forget before the first list": {
-			options: func(o *lifecycle.TerminatorOptions, _ <-chan struct{}) {
-				runtime := newMisused()
-				runtime.list = func(context.Context, *v1.Pod) ([]lifecycle.Container, error) {
-					<-time.After(time.Second) // so that Forget comes first
-					return []lifecycle.Container{containerNamed("a")}, nil
-				}
-				o.Runtime = runtime
-			},
-			do: func(m misuse) {
-				const want = "Forget was called before the runtime had listed the pod's containers"
-				pod := misusedPod(containerSpec("a", nil))
-				termination := m.Terminate(m.context(), pod, lifecycle.Request{})
-				m.Forget(pod)
-				result, err := termination.Wait(m.context())
-				require.EqualError(m, err, want)
-				require.Equal(m, lifecycle.OutcomeRuntimeStuck, result.Outcome())
-				m.requireLogged("Gave up waiting for container: " + want + " pod=default/web containerName=a")
-			},
-		},
-		"a new ID in each list": {
-			options: func(o *lifecycle.TerminatorOptions, _ <-chan struct{}) {
-				var lists, stops atomic.Int64
-				o.Runtime = misused{
-					list: func(context.Context, *v1.Pod) ([]lifecycle.Container, error) {
-						return []lifecycle.Container{{Name: "a", ID: strconv.FormatInt(lists.Add(1), 10)}}, nil
-					},
-					stop: func(context.Context, string) error {
-						if stops.Add(1) > 150 {
-							return errors.New("the runtime is called too often")
-						}
-						return nil
-					},
-				}
-			},
-			do: func(m misuse) {
-				result, err := m.KillPod(m.context(), misusedPod(containerSpec("a", nil)), lifecycle.Request{})
-				require.Equal(m, 2*time.Second+lifecycle.DefaultGiveUpAfter, time.Since(m.began).Truncate(time.Second))
-				require.Equal(m, lifecycle.OutcomeRuntimeStuck, result.Outcome())
-				const want = "the runtime listed it after the termination had given up; are its ID and Began the same in each list?"
-				require.ErrorContains(m, err, want)
-				m.requireLogged("The runtime lists a new run of the container again and again: are its ID and Began the same in each list?")
-				m.requireLogged("Gave up waiting for container: " + err.Error())
-				require.NotContains(m, m.record.Story(), "called too often")
-			},
-		},
-		"a pod that no API server has given a grace period": {
-			do: func(m misuse) {
-				pod := misusedPod()
-				pod.Spec.TerminationGracePeriodSeconds = nil
-				for range 2 {
-					_, err := m.KillPod(m.context(), pod, lifecycle.Request{})
-					require.NoError(m, err)
-				}
-				m.requireLogged("The pod has no grace period and gets the minimum: set terminationGracePeriodSeconds, which is 30 by default in the API server pod=default/web gracePeriod=1")
-			},
-		},
-		"a time.Duration as seconds": {
-			do: func(m misuse) {
-				pod := misusedPod()
-				pod.Spec.TerminationGracePeriodSeconds = ptr.To(int64(30 * time.Second))
-				_, err := m.KillPod(m.context(), pod, lifecycle.Request{})
-				require.NoError(m, err)
-				m.requireLogged("The grace period is longer than a year: was a time.Duration passed as seconds? pod=default/web gracePeriod=30000000000")
-			},
-		},
-		"a start function waits for the termination of its own pod": {
-			do: func(m misuse) {
-				pod := misusedPod(containerSpec("a", nil))
-				started := startCall(func() error {
-					return m.Start(m.context(), pod, "a", func(ctx context.Context) error {
-						_, err := m.KillPod(context.WithoutCancel(ctx), pod, lifecycle.Request{})
-						return err
-					})
-				})
-				<-time.After(hangIsLogged)
-				m.requireLogged("A call has not returned since its context ended pod=default/web containerName=a call=the start after=5s")
-				require.ErrorContains(m, started(), `failed to stop container "a": its start has not returned`)
-				m.requireLogged(`Gave up waiting for container: failed to stop container "a": its start has not returned`)
-			},
-		},
-		"Began changes with each list": {
-			options: func(o *lifecycle.TerminatorOptions, _ <-chan struct{}) {
-				o.Runtime = misused{
-					list: func(context.Context, *v1.Pod) ([]lifecycle.Container, error) {
-						return []lifecycle.Container{{Name: "a", ID: "1", Began: time.Now()}}, nil
-					},
-					stop: func(context.Context, string) error { return nil },
-				}
-			},
-			do: func(m misuse) {
-				m.Terminate(m.context(), misusedPod(containerSpec("a", nil)), lifecycle.Request{})
-				<-time.After(150 * time.Millisecond) // the pause before the second StopContainer call is 100 ms
-				m.requireLogged("Container counts as stopped, because the runtime lists a later run with its ID and another Began")
-			},
-		},
-		"OnHook hangs": {
-			options: func(o *lifecycle.TerminatorOptions, release <-chan struct{}) {
-				o.Runtime = newMisused(containerNamed("a"))
-				o.OnHook = func(*v1.Pod, lifecycle.Container, lifecycle.HookResult) { <-release }
-			},
-			do: func(m misuse) {
-				_, err := m.KillPod(m.context(), misusedPod(containerSpec("a", sleepHandler(1))), lifecycle.Request{})
-				require.NoError(m, err)
-				<-time.After(hangIsLogged)
-				m.requireLogged("A call has not returned pod=default/web containerName=a call=OnHook after=5s")
-				require.ErrorContains(m, m.close(), "the terminator was closed, calls that have not returned: OnHook of default/web/a: ")
-			},
-		},
-		"StopContainer does not find a container that is listed": {
-			options: func(o *lifecycle.TerminatorOptions, _ <-chan struct{}) {
-				o.Runtime = newMisused(containerNamed("a"))
-				o.Runtime.(*misused).stop = func(context.Context, string) error { return lifecycle.ErrContainerNotFound }
-			},
-			do: func(m misuse) {
-				m.Terminate(m.context(), misusedPod(containerSpec("a", nil)), lifecycle.Request{})
-				synctest.Wait()
-				m.requireLogged(`Failed to stop container: StopContainer returned "container not found", but the runtime still lists the container`)
-			},
-		},
-		"Metrics were not made with NewLifecycle": {
-			options: func(o *lifecycle.TerminatorOptions, _ <-chan struct{}) {
-				o.Runtime, o.Metrics = newMisused(containerNamed("a")), &metrics.Lifecycle{}
-			},
-			do: func(m misuse) {
-				_, err := m.KillPod(m.context(), misusedPod(containerSpec("a", sleepHandler(1))), lifecycle.Request{})
-				require.NoError(m, err)
-			},
+			hook: &v1.LifecycleHandler{TCPSocket: &v1.TCPSocketAction{Host: "db"}},
+			why:  "invalid handler: &LifecycleHandler{Exec:nil,HTTPGet:nil,TCPSocket:&TCPSocketAction{",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				m := misuse{T: t, began: time.Now(), record: judge.NewRecord(), release: make(chan struct{})}
-				options := lifecycle.TerminatorOptions{Runtime: newMisused()}
-				if test.options != nil {
-					test.options(&options, m.release)
-				}
-				var err error
-				m.Terminator, err = lifecycle.NewTerminator(options)
+				tr := newLoggedTerminator(t, lifecycle.TerminatorOptions{Runtime: runtimeRunning(containerNamed("a"))})
+				_, err := tr.KillPod(tr.context(), webPod(containerWithHook("a", test.hook)), lifecycle.Request{})
 				require.NoError(t, err)
-				defer func() {
-					select {
-					case <-m.release:
-					default:
-						close(m.release)
-					}
-					require.NoError(t, m.Close(t.Context()))
-				}()
-				test.do(m)
+				tr.requireLogged("PreStop hook failed: " + test.why)
 			})
 		})
 	}
+}
+
+// The context of KillPod has ended before the first list returns. The error and the result say that the termination is in
+// progress. A later KillPod returns its outcome.
+func TestMisuseContextThatHasEndedBeforeTheFirstList(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		release := make(chan struct{})
+		runtime := runtimeRunning(containerNamed("a"))
+		list := runtime.list
+		runtime.list = func(ctx context.Context, pod *v1.Pod) ([]lifecycle.Container, error) {
+			<-release
+			return list(ctx, pod)
+		}
+		tr := newLoggedTerminator(t, lifecycle.TerminatorOptions{Runtime: runtime})
+		ended, cancel := context.WithCancel(tr.context())
+		cancel()
+		result, err := tr.KillPod(ended, webPod(v1.Container{Name: "a"}), lifecycle.Request{})
+		require.ErrorContains(t, err, "stopped waiting: containers that have not ended: default/web: context canceled")
+		require.True(t, result.InProgress)
+		require.Empty(t, result.Outcome(), "nothing is known before the first list")
+
+		close(release)
+		result, err = tr.KillPod(tr.context(), webPod(), lifecycle.Request{})
+		require.NoError(t, err)
+		require.False(t, result.InProgress)
+		require.Equal(t, lifecycle.OutcomeGraceful, result.Outcome())
+	})
+}
+
+// The caller overwrites its pod after Terminate has returned. The termination has its own copy: the hook and the stop run.
+func TestMisusePodIsOverwrittenDuringItsTermination(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		tr := newLoggedTerminator(t, lifecycle.TerminatorOptions{Runtime: runtimeRunning(containerNamed("a")).withoutOtherPods()})
+		pod := webPod(containerWithHook("a", sleepHandler(1)))
+		termination := tr.Terminate(tr.context(), pod, lifecycle.Request{})
+		*pod = v1.Pod{}
+		result, err := termination.Wait(tr.context())
+		require.NoError(t, err)
+		require.Equal(t, lifecycle.OutcomeGraceful, result.Outcome())
+		require.Equal(t, lifecycle.HookCompleted, result.Containers[0].Hook.Outcome)
+	})
+}
+
+// The first StopContainer call of a KillContainer fails after 2 s. The caller has stopped waiting after 1 s, and then overwrites
+// its pod. StopContainer is called again nevertheless, and stops the container.
+func TestMisusePodIsOverwrittenDuringKillContainer(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		runtime := runtimeRunning(containerNamed("a")).withoutOtherPods()
+		stop := runtime.stop
+		var isRepeated atomic.Bool
+		runtime.stop = func(ctx context.Context, id string) error {
+			if isRepeated.CompareAndSwap(false, true) {
+				<-time.After(2 * time.Second)
+				return errors.New("not stopped")
+			}
+			return stop(ctx, id)
+		}
+		tr := newLoggedTerminator(t, lifecycle.TerminatorOptions{Runtime: runtime})
+		ctx, cancel := context.WithTimeout(tr.context(), time.Second)
+		defer cancel()
+		pod := webPod(v1.Container{Name: "a"})
+		_, err := tr.KillContainer(ctx, pod, containerNamed("a"), lifecycle.ContainerRequest{})
+		require.ErrorIs(t, err, context.DeadlineExceeded)
+		*pod = v1.Pod{}
+		<-time.After(3 * time.Second)
+		tr.requireLogged("Stopped container after earlier failures pod=default/web")
+
+		result, err := tr.KillContainer(tr.context(), webPod(), containerNamed("a"), lifecycle.ContainerRequest{})
+		require.NoError(t, err)
+		require.Equal(t, lifecycle.OutcomeNotFound, result.Outcome, "it has been stopped")
+	})
+}
+
+// Forget is called while the first list, which takes 1 s, is in progress. The termination ends with an error.
+func TestMisuseForgetBeforeTheFirstList(t *testing.T) {
+	const want = "Forget was called before the runtime had listed the pod's containers"
+	synctest.Test(t, func(t *testing.T) {
+		tr := newLoggedTerminator(t, lifecycle.TerminatorOptions{
+			Runtime: runtimeFuncs{list: func(context.Context, *v1.Pod) ([]lifecycle.Container, error) {
+				<-time.After(time.Second)
+				return []lifecycle.Container{containerNamed("a")}, nil
+			}},
+		})
+		pod := webPod(v1.Container{Name: "a"})
+		termination := tr.Terminate(tr.context(), pod, lifecycle.Request{})
+		tr.Forget(pod)
+		result, err := termination.Wait(tr.context())
+		require.EqualError(t, err, want)
+		require.Equal(t, lifecycle.OutcomeRuntimeStuck, result.Outcome())
+		tr.requireLogged("Gave up waiting for container: " + want + " pod=default/web containerName=a")
+	})
+}
+
+// Each list has the container with a new ID. The termination must not call the runtime in a busy loop (more than 150 stops),
+// and gives up GiveUpAfter past the deadline of 2 s. Its error and the log ask for the cause.
+func TestMisuseNewIDInEachList(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		began := time.Now()
+		var lists, stops atomic.Int64
+		tr := newLoggedTerminator(t, lifecycle.TerminatorOptions{Runtime: runtimeFuncs{
+			list: func(context.Context, *v1.Pod) ([]lifecycle.Container, error) {
+				return []lifecycle.Container{{Name: "a", ID: strconv.FormatInt(lists.Add(1), 10)}}, nil
+			},
+			stop: func(context.Context, string) error { stops.Add(1); return nil },
+		}})
+		result, err := tr.KillPod(tr.context(), webPod(v1.Container{Name: "a"}), lifecycle.Request{})
+		require.ErrorContains(t, err, "the runtime listed it after the termination had given up; are its ID and Began the same in each list?")
+		require.Equal(t, 2*time.Second+lifecycle.DefaultGiveUpAfter, time.Since(began).Truncate(time.Second))
+		require.Equal(t, lifecycle.OutcomeRuntimeStuck, result.Outcome())
+		require.LessOrEqual(t, stops.Load(), int64(150))
+		tr.requireLogged("The runtime lists a new run of the container again and again: are its ID and Began the same in each list?")
+		tr.requireLogged("Gave up waiting for container: " + err.Error())
+	})
+}
+
+// A pod has no grace period, or a time.Duration as its seconds. The pod is killed twice, but the mistake is logged once.
+func TestMisuseOfTheGracePeriod(t *testing.T) {
+	for logged, seconds := range map[string]*int64{
+		"The pod has no grace period and gets the minimum: set terminationGracePeriodSeconds, which is 30 by default in the API server pod=default/web gracePeriod=1": nil,
+
+		"The grace period is longer than a year: was a time.Duration passed as seconds? pod=default/web gracePeriod=30000000000": ptr.To(int64(30 * time.Second)),
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			tr := newLoggedTerminator(t, lifecycle.TerminatorOptions{Runtime: runtimeRunning()})
+			pod := webPod()
+			pod.Spec.TerminationGracePeriodSeconds = seconds
+			for range 2 {
+				_, err := tr.KillPod(tr.context(), pod, lifecycle.Request{})
+				require.NoError(t, err)
+			}
+			tr.requireLogged(logged)
+		})
+	}
+}
+
+// A start function waits for the termination of its own pod, which waits for the start. This is logged after 5 s, and the
+// termination gives up with an error.
+func TestMisuseStartThatWaitsForTheTerminationOfItsPod(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		tr := newLoggedTerminator(t, lifecycle.TerminatorOptions{Runtime: runtimeRunning()})
+		pod := webPod(v1.Container{Name: "a"})
+		started := startCall(func() error {
+			return tr.Start(tr.context(), pod, "a", func(ctx context.Context) error {
+				_, err := tr.KillPod(context.WithoutCancel(ctx), pod, lifecycle.Request{})
+				return err
+			})
+		})
+		<-time.After(hangIsLogged)
+		tr.requireLogged("A call has not returned since its context ended pod=default/web containerName=a call=the start after=5s")
+		require.ErrorContains(t, started(), `failed to stop container "a": its start has not returned`)
+		tr.requireLogged(`Gave up waiting for container: failed to stop container "a": its start has not returned`)
+	})
+}
+
+// Each list has the container with its old ID, but with a later Began, as if it had been started again. That is logged.
+func TestMisuseNewBeganInEachList(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		tr := newLoggedTerminator(t, lifecycle.TerminatorOptions{Runtime: runtimeFuncs{
+			list: func(context.Context, *v1.Pod) ([]lifecycle.Container, error) {
+				return []lifecycle.Container{{Name: "a", ID: "1", Began: time.Now()}}, nil
+			},
+			stop: func(context.Context, string) error { return nil },
+		}})
+		tr.Terminate(tr.context(), webPod(v1.Container{Name: "a"}), lifecycle.Request{})
+		<-time.After(150 * time.Millisecond) // the pause before the second StopContainer call is 100 ms
+		tr.requireLogged("Container counts as stopped, because the runtime lists a later run with its ID and another Began")
+	})
+}
+
+// OnHook does not return. KillPod does not wait for it, but the log and the error of Close name it.
+func TestMisuseOnHookHangs(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		release := make(chan struct{})
+		defer close(release)
+		tr := newLoggedTerminator(t, lifecycle.TerminatorOptions{
+			Runtime: runtimeRunning(containerNamed("a")),
+			OnHook:  func(*v1.Pod, lifecycle.Container, lifecycle.HookResult) { <-release },
+		})
+		_, err := tr.KillPod(tr.context(), webPod(containerWithHook("a", sleepHandler(1))), lifecycle.Request{})
+		require.NoError(t, err)
+		<-time.After(hangIsLogged)
+		tr.requireLogged("A call has not returned pod=default/web containerName=a call=OnHook after=5s")
+		require.ErrorContains(t, tr.closeWithinASecond(), "the terminator was closed, calls that have not returned: OnHook of default/web/a: ")
+	})
+}
+
+// StopContainer does not find a container that is listed. The log says so.
+func TestMisuseListedContainerIsNotFound(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		runtime := runtimeRunning(containerNamed("a"))
+		runtime.stop = func(context.Context, string) error { return lifecycle.ErrContainerNotFound }
+		tr := newLoggedTerminator(t, lifecycle.TerminatorOptions{Runtime: runtime})
+		tr.Terminate(tr.context(), webPod(v1.Container{Name: "a"}), lifecycle.Request{})
+		tr.requireLogged(`Failed to stop container: StopContainer returned "container not found", but the runtime still lists the container`)
+	})
+}
+
+// Metrics that were not made with NewLifecycle count nothing, and do not panic.
+func TestMisuseOfZeroMetrics(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		tr := newLoggedTerminator(t, lifecycle.TerminatorOptions{Runtime: runtimeRunning(containerNamed("a")), Metrics: &metrics.Lifecycle{}})
+		_, err := tr.KillPod(tr.context(), webPod(containerWithHook("a", sleepHandler(1))), lifecycle.Request{})
+		require.NoError(t, err)
+	})
+}
+
+// A pod has neither a UID nor a name. No method can identify it, and each returns an error or does nothing.
+func TestMisuseOfAPodWithoutUIDAndName(t *testing.T) {
+	const want = "the pod has neither a UID nor a name"
+	tr := newLoggedTerminator(t, lifecycle.TerminatorOptions{Runtime: runtimeRunning()})
+	pod := &v1.Pod{Spec: v1.PodSpec{Containers: []v1.Container{{Name: "a"}}}}
+	_, err := tr.KillPod(tr.context(), pod, lifecycle.Request{})
+	require.EqualError(t, err, want)
+	_, err = tr.KillContainer(tr.context(), pod, containerNamed("a"), lifecycle.ContainerRequest{})
+	require.EqualError(t, err, want)
+	require.ErrorContains(t, tr.PostStart(tr.context(), pod, containerNamed("a")), want)
+	require.ErrorContains(t, tr.Start(tr.context(), pod, "a", func(context.Context) error { return nil }), want)
+	_, found := tr.Termination(pod)
+	require.False(t, found)
+	tr.Forget(pod)
 }
 
 // The methods of a Terminator that is nil or was not made with NewTerminator return an error that says so, or do nothing. None
 // of them panics or blocks.
 func TestMisuseOfAZeroTerminator(t *testing.T) {
 	const want = "the Terminator was not made with NewTerminator"
-	ctx, pod := t.Context(), misusedPod(v1.Container{Name: "a", Lifecycle: &v1.Lifecycle{PostStart: scriptedExec()}})
-	for _, tr := range []*lifecycle.Terminator{nil, {}} {
-		_, err := tr.KillPod(ctx, pod, lifecycle.Request{})
+	ctx, pod := t.Context(), webPod(v1.Container{Name: "a", Lifecycle: &v1.Lifecycle{PostStart: scriptedExec()}})
+	for _, zero := range []*lifecycle.Terminator{nil, {}} {
+		_, err := zero.KillPod(ctx, pod, lifecycle.Request{})
 		require.EqualError(t, err, want)
-		_, err = tr.KillContainer(ctx, pod, containerNamed("a"), lifecycle.ContainerRequest{})
+		_, err = zero.KillContainer(ctx, pod, containerNamed("a"), lifecycle.ContainerRequest{})
 		require.EqualError(t, err, want)
-		require.ErrorContains(t, tr.Start(ctx, pod, "a", func(context.Context) error { return nil }), want)
-		require.ErrorContains(t, tr.PostStart(ctx, pod, containerNamed("a")), want)
-		require.EqualError(t, tr.Close(ctx), want)
-		tr.Forget(pod)
-		_, found := tr.Termination(pod)
+		require.ErrorContains(t, zero.Start(ctx, pod, "a", func(context.Context) error { return nil }), want)
+		require.ErrorContains(t, zero.PostStart(ctx, pod, containerNamed("a")), want)
+		require.EqualError(t, zero.Close(ctx), want)
+		zero.Forget(pod)
+		_, found := zero.Termination(pod)
 		require.False(t, found)
 	}
 }
 
 // A Termination that is nil or zero has ended: no method panics or blocks, and Wait returns an error.
 func TestMisuseOfAZeroTermination(t *testing.T) {
-	for _, termination := range []*lifecycle.Termination{nil, {}} {
-		<-termination.Done()
-		result, err := termination.Wait(t.Context())
+	for _, zero := range []*lifecycle.Termination{nil, {}} {
+		<-zero.Done()
+		result, err := zero.Wait(t.Context())
 		require.EqualError(t, err, "there is no termination, Terminate begins one")
 		require.Equal(t, lifecycle.OutcomeRuntimeStuck, result.Outcome())
-		require.Equal(t, result, termination.Result())
-		require.False(t, termination.Shorten(1))
-		require.Zero(t, termination.Deadline())
-		restart, _ := termination.ShouldRestart("a")
-		require.False(t, restart)
+		require.Equal(t, result, zero.Result())
+		require.False(t, zero.Shorten(1), "nothing is shortened")
+		require.Zero(t, zero.Deadline())
+		shouldRestart, _ := zero.ShouldRestart("a")
+		require.False(t, shouldRestart)
 	}
 }
 
 // A HandlerRunner whose options hold nil pointers in interfaces fails an exec hook with an error, as without Commands.
 func TestMisuseOfNilPointersInAHandlerRunner(t *testing.T) {
-	pod := misusedPod(v1.Container{Name: "a"})
+	pod := webPod(v1.Container{Name: "a"})
 	_, err := lifecycle.NewHandlerRunner(lifecycle.HandlerRunnerOptions{
 		Commands: (*lifecycletest.Runtime)(nil), Events: (*lifecycletest.Events)(nil), Gates: featuregate.FeatureGate(nil),
 	}).Run(t.Context(), "id", pod, &pod.Spec.Containers[0], scriptedExec())
@@ -502,19 +489,36 @@ func TestMisuseOfANilFeatureGate(t *testing.T) {
 	require.EqualError(t, lifecycle.AddFeatureGates(nil), "the feature gate is nil")
 }
 
-// The error of NewTerminator names all invalid options. An interface that holds a nil pointer is invalid too: its first call
-// would panic.
+// The error of NewTerminator names all invalid options.
 func TestMisuseOfOptions(t *testing.T) {
+	runner := lifecycle.NewHandlerRunner(lifecycle.HandlerRunnerOptions{})
+	for _, test := range []struct {
+		options lifecycle.TerminatorOptions
+		want    string
+	}{
+		{
+			options: lifecycle.TerminatorOptions{StopTimeoutSlack: -time.Second, GiveUpAfter: -time.Second},
+			want:    "Runtime: must be set\nStopTimeoutSlack: must not be negative, is -1s\nGiveUpAfter: must not be negative, is -1s",
+		},
+		{
+			options: lifecycle.TerminatorOptions{Runtime: runtimeRunning(), Commands: lifecycletest.NewRuntime(), Hooks: runner},
+			want:    "the option Commands has no effect with Hooks, which has no Commands: set it in HandlerRunnerOptions",
+		},
+	} {
+		_, err := lifecycle.NewTerminator(test.options)
+		require.EqualError(t, err, "failed to create terminator: "+test.want)
+	}
+}
+
+// An option that is an interface and holds a nil pointer or function is invalid, because its first call would panic.
+func TestMisuseOfNilPointersInOptions(t *testing.T) {
 	_, err := lifecycle.NewTerminator(lifecycle.TerminatorOptions{Runtime: lifecycle.RuntimeFunc(nil)})
 	require.ErrorContains(t, err, "Runtime is a nil lifecycle.RuntimeFunc")
-	_, err = lifecycle.NewTerminator(lifecycle.TerminatorOptions{StopTimeoutSlack: -time.Second, GiveUpAfter: -time.Second})
-	require.ErrorContains(t, err, "Runtime: must be set")
-	require.ErrorContains(t, err, "StopTimeoutSlack: must not be negative, is -1s\nGiveUpAfter: must not be negative, is -1s")
+
 	var runtime *lifecycletest.Runtime
-	var gates *nilGates
 	_, err = lifecycle.NewTerminator(lifecycle.TerminatorOptions{
 		Runtime: runtime, Pods: (*wholePod)(nil), Commands: runtime, Exits: runtime, Events: (*lifecycletest.Events)(nil),
-		Hooks: hookFunc(nil), Gates: gates,
+		Hooks: hookFunc(nil), Gates: (*nilGates)(nil),
 	})
 	require.EqualError(t, err, `failed to create terminator: Runtime is a nil *lifecycletest.Runtime: leave it out or set a value
 Runtime: must not be set with Pods, which replaces it
@@ -524,9 +528,6 @@ Hooks is a nil lifecycle_test.hookFunc: leave it out or set a value
 Exits is a nil *lifecycletest.Runtime: leave it out or set a value
 Events is a nil *lifecycletest.Events: leave it out or set a value
 Gates is a nil *lifecycle_test.nilGates: leave it out or set a value`)
-	hooks := lifecycle.NewHandlerRunner(lifecycle.HandlerRunnerOptions{})
-	_, err = lifecycle.NewTerminator(lifecycle.TerminatorOptions{Runtime: newMisused(), Commands: lifecycletest.NewRuntime(), Hooks: hooks})
-	require.EqualError(t, err, "failed to create terminator: the option Commands has no effect with Hooks, which has no Commands: set it in HandlerRunnerOptions")
 }
 
 // nilGates is a feature gate of which the test has only a nil pointer.
@@ -541,13 +542,13 @@ func TestMisuseOfArguments(t *testing.T) {
 		hasPrefix = `container "app": ID: must not have the prefix "containerd://", is "containerd://x"`
 	)
 	inBubble(t, graceSeconds(10), func(b *testBed) {
-		b.addPostStart(scriptedExec(), lifecycletest.Script{})
-		// The helpers make one call and return its error.
+		b.addAppWithPostStart(scriptedExec(), lifecycletest.Script{})
+		// These functions make one call and return its error.
 		killPod := func(pod *v1.Pod, containers ...lifecycle.Container) error {
 			_, err := b.KillPod(b.quietContext(), pod, lifecycle.Request{Containers: containers})
 			return err
 		}
-		kill := func(pod *v1.Pod, c lifecycle.Container) error {
+		killContainer := func(pod *v1.Pod, c lifecycle.Container) error {
 			_, err := b.KillContainer(b.Context(), pod, c, lifecycle.ContainerRequest{})
 			return err
 		}
@@ -555,34 +556,36 @@ func TestMisuseOfArguments(t *testing.T) {
 			return b.Start(b.Context(), pod, name, do)
 		}
 		postStart := func(pod *v1.Pod, c lifecycle.Container) error { return b.PostStart(b.Context(), pod, c) }
-		app, nameless, prefixed := containerNamed("app"), lifecycle.Container{Name: "app"}, lifecycle.Container{Name: "app", ID: "containerd://x"}
-		nothing := func(context.Context) error { return nil }
-		for i, test := range []struct {
+		app, withoutID := containerNamed("app"), lifecycle.Container{Name: "app"}
+		withPrefix, sameID := lifecycle.Container{Name: "app", ID: "containerd://x"}, lifecycle.Container{Name: "other", ID: "app"}
+		startNothing := func(context.Context) error { return nil }
+		for _, test := range []struct {
 			err  error
 			want string
 		}{
-			{killPod(nil), isNil},
-			{killPod(b.pod, nameless), `failed to terminate pod "pod_ns(uid)": Containers: ` + noID},
-			{killPod(b.pod, prefixed), hasPrefix},
-			{kill(nil, app), isNil},
-			{kill(b.pod, nameless), noID},
-			{kill(b.pod, prefixed), hasPrefix},
-			{start(nil, "app", nothing), isNil},
-			{start(b.pod, "app", nil), "the start function is nil"},
-			{start(b.pod, "other", nothing), isMissing},
-			{postStart(nil, app), isNil},
-			{postStart(b.pod, nameless), noID},
-			{postStart(b.pod, prefixed), hasPrefix},
-			{postStart(b.pod, containerNamed("other")), isMissing},
+			{err: killPod(nil), want: isNil},
+			{err: killPod(b.pod, withoutID), want: `failed to terminate pod "pod_ns(uid)": Containers: ` + noID},
+			{err: killPod(b.pod, withPrefix), want: hasPrefix},
+			{err: killPod(b.pod, app, sameID), want: `Containers: container "other": ID: must be unique, "app" is that of container "app"`},
+			{err: killContainer(nil, app), want: isNil},
+			{err: killContainer(b.pod, withoutID), want: noID},
+			{err: killContainer(b.pod, withPrefix), want: hasPrefix},
+			{err: start(nil, "app", startNothing), want: isNil},
+			{err: start(b.pod, "app", nil), want: "the start function is nil"},
+			{err: start(b.pod, "other", startNothing), want: isMissing},
+			{err: postStart(nil, app), want: isNil},
+			{err: postStart(b.pod, withoutID), want: noID},
+			{err: postStart(b.pod, withPrefix), want: hasPrefix},
+			{err: postStart(b.pod, containerNamed("other")), want: isMissing},
 		} {
-			require.ErrorContains(b, test.err, test.want, "entry %d of the table", i)
+			require.ErrorContains(b, test.err, test.want)
 		}
 		_, found := b.Termination(nil)
 		require.False(b, found)
 		b.Forget(nil)
 		b.rt.Start(b.pod, "app", "containerd://x", lifecycletest.Script{})
 		require.ErrorContains(b, killPod(b.pod), "the runtime's list: "+hasPrefix)
-		require.Empty(b, b.rt.Execs())
+		require.Empty(b, b.rt.Execs(), "no hook has run")
 		require.Empty(b, b.rt.Stops())
 	}, giveUpAfterOneSecond)
 }

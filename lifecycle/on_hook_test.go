@@ -13,44 +13,44 @@ import (
 	"github.com/kubegrace/kubegrace/lifecycle/lifecycletest"
 )
 
-// A hook fails. OnHook gets the error that the hook has returned, and the container with PreStopDone set. If the agent stores
-// PreStopDone, the next agent does not run the hook again.
+// A hook fails. OnHook gets the hook's error, and the container with PreStopDone set. The agent can store PreStopDone, so that the
+// next agent does not run the hook again.
 func TestOnHookGetsTheHooksErrorAndPreStopDone(t *testing.T) {
 	var results []lifecycle.HookResult
 	inBubble(t, graceSeconds(30), func(b *testBed) {
-		b.addMain("app", scriptedExec(), lifecycletest.Script{})
+		b.addMainWithHook("app", scriptedExec(), lifecycletest.Script{})
 		b.killPod()
 		require.Len(b, results, 1)
 		require.ErrorIs(b, results[0].Err, lifecycletest.ErrScripted)
-	}, withHooks(func(context.Context) error { return lifecycletest.ErrScripted }), func(o *lifecycle.TerminatorOptions) {
+	}, func(o *lifecycle.TerminatorOptions) {
+		o.Hooks = hookFunc(func(context.Context) error { return lifecycletest.ErrScripted })
 		o.OnHook = func(pod *v1.Pod, c lifecycle.Container, r lifecycle.HookResult) {
 			require.Equal(t, "pod", pod.Name)
 			require.Equal(t, "app", c.ID)
-			require.True(t, c.PreStopDone, "for the next agent")
+			require.True(t, c.PreStopDone)
 			results = append(results, r)
 		}
 	})
 }
 
-// OnHook waits for the event recorder, which hangs. The first KillPod fails after its hook has run. A second KillPod, with a
-// changed copy of the pod, stops the container. When the recorder returns at last, OnHook gets the pod object of the first
-// KillPod, with which the hook ran.
+// OnHook waits for the event recorder, which hangs. The first KillPod runs the hook, and its stop fails. A second KillPod, with
+// another version of the pod, stops the container. When the recorder returns, OnHook gets the pod of the first KillPod.
 func TestLateOnHookGetsThePodOfItsHook(t *testing.T) {
-	var observer hangingObserver // made in the bubble that waits for it
+	var recorder hangingObserver
 	got := make(chan *v1.Pod, 1)
 	inBubble(t, graceSeconds(30), func(b *testBed) {
-		b.addMain("app", sleepHandler(1), lifecycletest.Script{FailStops: 1})
+		b.addMainWithHook("app", sleepHandler(1), lifecycletest.Script{FailStops: 1})
 		_, err := b.KillPod(b.quietContext(), b.pod, lifecycle.Request{OneAttempt: true})
 		require.ErrorIs(b, err, lifecycletest.ErrScripted)
-		later := b.pod.DeepCopy()
-		later.Generation++
-		_, err = b.KillPod(b.Context(), later, lifecycle.Request{OneAttempt: true})
+		laterVersion := b.pod.DeepCopy()
+		laterVersion.Generation++
+		_, err = b.KillPod(b.Context(), laterVersion, lifecycle.Request{OneAttempt: true})
 		require.NoError(b, err)
-		close(observer)
+		close(recorder) // it returns
 		require.Equal(b, b.pod, <-got)
 	}, func(o *lifecycle.TerminatorOptions) {
-		observer = make(hangingObserver)
-		o.Events = observer
+		recorder = make(hangingObserver)
+		o.Events = recorder
 		o.OnHook = func(pod *v1.Pod, _ lifecycle.Container, _ lifecycle.HookResult) { got <- pod }
 	})
 }

@@ -52,33 +52,33 @@ func (c orderingCase) requireWaits(t *testing.T) {
 	inBubble(t, graceSeconds(grace), func(b *testBed) {
 		script := lifecycletest.Script{ExitAfterTerm: time.Duration(max(c.In.ExitAfter, c.In.MainExitAfter) * float64(time.Second))}
 		for _, name := range c.In.Sidecars {
-			b.addSidecar(name, nil, script)
+			b.addSidecar(name, script)
 		}
 		for _, name := range c.In.Main {
-			b.addMain(name, nil, script)
+			b.addMain(name, script)
 		}
 		got := map[string]int64{}
 		for _, container := range b.killPod().Containers {
-			_, at := b.firstStop(container.Name)
-			got[container.Name] = int64(at.Seconds())
+			got[container.Name] = b.stopCalls(container.Name)[0].atMilliseconds / 1000
 		}
 		require.Equal(b, c.Want, got)
 	})
 }
 
-// A pod has a container of each kind, and the container stray, which its spec lacks. The Killing event of a container names the
-// field of the spec in which the container is. For stray this is spec.containers. The ephemeral container shell does not run.
+// A pod has a running container of each kind, and the container stray, which its spec lacks. The Killing event of each names the
+// field of the spec in which the container is. For stray this is spec.containers.
 func TestKillingEventNamesTheFieldOfTheContainer(t *testing.T) {
 	inBubble(t, graceSeconds(60), func(b *testBed) {
-		b.addSidecar("proxy", nil, lifecycletest.Script{})
-		b.pod.Spec.InitContainers = append(b.pod.Spec.InitContainers, containerSpec("init", nil))
-		b.rt.Start(b.pod, "init", "init", lifecycletest.Script{})
+		b.addMain("app", lifecycletest.Script{})
+		b.addSidecar("proxy", lifecycletest.Script{})
+		b.pod.Spec.InitContainers = append(b.pod.Spec.InitContainers, v1.Container{Name: "init"})
 		b.pod.Spec.EphemeralContainers = []v1.EphemeralContainer{
-			{EphemeralContainerCommon: v1.EphemeralContainerCommon{Name: "shell"}}, {EphemeralContainerCommon: v1.EphemeralContainerCommon{Name: "debug"}},
+			{EphemeralContainerCommon: v1.EphemeralContainerCommon{Name: "does-not-run"}},
+			{EphemeralContainerCommon: v1.EphemeralContainerCommon{Name: "debug"}},
 		}
-		b.rt.Start(b.pod, "debug", "debug", lifecycletest.Script{})
-		b.rt.Start(b.pod, "stray", "stray", lifecycletest.Script{})
-		b.addMain("app", nil, lifecycletest.Script{})
+		for _, name := range []string{"init", "debug", "stray"} {
+			b.rt.Start(b.pod, name, name, lifecycletest.Script{})
+		}
 		b.killPod()
 		fields := map[string]string{}
 		for _, event := range b.events.All() {

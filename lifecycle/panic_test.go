@@ -3,6 +3,7 @@
 package lifecycle_test
 
 import (
+	"cmp"
 	"context"
 	"net/http"
 	"runtime"
@@ -44,53 +45,53 @@ func (b brokenCallback) Run(context.Context, string, *v1.Pod, *v1.Container, *v1
 	return "", nil
 }
 
-// brokenCallbacks has a callback that panics and one that ends its goroutine, by the verb of the case name.
-var brokenCallbacks = map[string]brokenCallback{
+// callbacksThat has a callback that panics and one that ends its goroutine.
+var callbacksThat = map[string]brokenCallback{
 	"panics":  func() { panic("boom") },
 	"Goexits": runtime.Goexit,
 }
 
-// In each case one callback of the agent panics or ends its goroutine, whenever it is called. The termination
-// ends all the same, and its result has the panic as an error. A list or a stop that always panics is tried
-// until GiveUpAfter past the deadline; the other callbacks delay nothing.
+// In each case one callback of the agent panics or ends its goroutine, whenever it is called. The termination ends nevertheless,
+// and its result has the panic as an error. A list or a stop is tried until GiveUpAfter past the deadline of 10 s; the other
+// callbacks delay nothing.
 func TestCallbackThatPanicsOrGoexits(t *testing.T) {
+	type options = *lifecycle.TerminatorOptions
 	const (
-		gaveUp        = 10*time.Second + lifecycle.DefaultGiveUpAfter // past the grace period of 10 s
-		gaveUpOnLists = gaveUp + 500*time.Millisecond                 // pauses of 0.1, 0.2, 0.4, 0.8 and then 1 s: one ends at 1.5 s + 129 s
+		gaveUp        = 10*time.Second + lifecycle.DefaultGiveUpAfter
+		gaveUpOnLists = gaveUp + 500*time.Millisecond // between lists are pauses of 0.1, 0.2, 0.4, 0.8 and then 1 s: one ends at 1.5 s + 129 s
 	)
 	httpGet := &v1.LifecycleHandler{HTTPGet: &v1.HTTPGetAction{Host: "app", Port: intstr.FromInt32(80)}}
-	for how, broken := range brokenCallbacks {
+	for how, broken := range callbacksThat {
 		for name, test := range map[string]struct {
-			options     func(*lifecycle.TerminatorOptions)
-			hook        *v1.LifecycleHandler
-			outcome     lifecycle.Outcome
+			options     func(options)
+			hook        *v1.LifecycleHandler // of the container; nil: none
+			outcome     lifecycle.Outcome    // "": Graceful
 			hookOutcome lifecycle.HookOutcome
-			inHook      bool          // the error is the hook's, not the container's
 			at          time.Duration // when the termination ends; zero: at once
 		}{
-			"a list":           {options: func(o *lifecycle.TerminatorOptions) { o.Runtime = broken }, outcome: lifecycle.OutcomeRuntimeStuck, at: gaveUpOnLists},
-			"a stop":           {options: func(o *lifecycle.TerminatorOptions) { o.Runtime = runtimeWithStop{o.Runtime, broken.StopContainer} }, outcome: lifecycle.OutcomeRuntimeStuck, at: gaveUp},
-			"an exit watcher":  {options: func(o *lifecycle.TerminatorOptions) { o.Exits = broken }, hook: sleepHandler(2), outcome: lifecycle.OutcomeGraceful, hookOutcome: lifecycle.HookCompleted, at: 2 * time.Second},
-			"a recorder":       {options: func(o *lifecycle.TerminatorOptions) { o.Events = broken }, outcome: lifecycle.OutcomeGraceful},
-			"a hook runner":    {options: func(o *lifecycle.TerminatorOptions) { o.Hooks = broken }, hook: sleepHandler(2), outcome: lifecycle.OutcomeGraceful, hookOutcome: lifecycle.HookFailed, inHook: true},
-			"a command runner": {options: func(o *lifecycle.TerminatorOptions) { o.Hooks, o.Commands = nil, broken }, hook: scriptedExec(), outcome: lifecycle.OutcomeGraceful, hookOutcome: lifecycle.HookFailed, inHook: true},
-			"OnHook": {options: func(o *lifecycle.TerminatorOptions) {
+			"a list":           {options: func(o options) { o.Runtime = broken }, outcome: lifecycle.OutcomeRuntimeStuck, at: gaveUpOnLists},
+			"a stop":           {options: func(o options) { o.Runtime = runtimeWithStop{o.Runtime, broken.StopContainer} }, outcome: lifecycle.OutcomeRuntimeStuck, at: gaveUp},
+			"an exit watcher":  {options: func(o options) { o.Exits = broken }, hook: sleepHandler(2), hookOutcome: lifecycle.HookCompleted, at: 2 * time.Second},
+			"a recorder":       {options: func(o options) { o.Events = broken }},
+			"a hook runner":    {options: func(o options) { o.Hooks = broken }, hook: sleepHandler(2), hookOutcome: lifecycle.HookFailed},
+			"a command runner": {options: func(o options) { o.Hooks, o.Commands = nil, broken }, hook: scriptedExec(), hookOutcome: lifecycle.HookFailed},
+			"OnHook": {options: func(o options) {
 				o.OnHook = func(*v1.Pod, lifecycle.Container, lifecycle.HookResult) { broken() }
-			}, hook: sleepHandler(2), outcome: lifecycle.OutcomeGraceful, hookOutcome: lifecycle.HookCompleted, at: 2 * time.Second},
-			"an HTTP client": {options: func(o *lifecycle.TerminatorOptions) {
+			}, hook: sleepHandler(2), hookOutcome: lifecycle.HookCompleted, at: 2 * time.Second},
+			"an HTTP client": {options: func(o options) {
 				o.Hooks = lifecycle.NewHandlerRunner(lifecycle.HandlerRunnerOptions{HTTP: broken})
-			}, hook: httpGet, outcome: lifecycle.OutcomeGraceful, hookOutcome: lifecycle.HookFailed, inHook: true},
+			}, hook: httpGet, hookOutcome: lifecycle.HookFailed},
 		} {
 			t.Run(name+" that "+how, func(t *testing.T) {
 				inBubble(t, graceSeconds(10), func(b *testBed) {
-					b.addMain("app", test.hook, lifecycletest.Script{})
+					b.addMainWithHook("app", test.hook, lifecycletest.Script{})
 					result, _ := b.KillPod(b.quietContext(), b.pod, lifecycle.Request{}) // the error is also in the result
 					app := result.Containers[0]
-					require.Equal(b, test.outcome, app.Outcome)
+					require.Equal(b, cmp.Or(test.outcome, lifecycle.OutcomeGraceful), app.Outcome)
 					require.Equal(b, test.hookOutcome, app.Hook.Outcome)
 					require.Equal(b, test.at, b.elapsed())
 					err := app.Err
-					if test.inHook {
+					if test.hookOutcome == lifecycle.HookFailed {
 						err = app.Hook.Err
 					}
 					require.Regexp(b, "(the runtime's list|StopContainer|the exit watcher|the event recorder|the hook|OnHook) (panicked: boom|ended its goroutine)", err)
@@ -100,13 +101,12 @@ func TestCallbackThatPanicsOrGoexits(t *testing.T) {
 	}
 }
 
-// A postStart hook that panics or ends its goroutine has failed: PostStart returns an error and kills the
-// container.
+// A postStart hook panics or ends its goroutine, and so has failed: PostStart returns an error and kills the container.
 func TestPostStartThatPanicsOrGoexits(t *testing.T) {
-	for how, broken := range brokenCallbacks {
+	for how, broken := range callbacksThat {
 		t.Run(how, func(t *testing.T) {
 			inBubble(t, graceSeconds(10), func(b *testBed) {
-				b.addPostStart(scriptedExec(), lifecycletest.Script{})
+				b.addAppWithPostStart(scriptedExec(), lifecycletest.Script{})
 				require.ErrorContains(b, b.PostStart(b.quietContext(), b.pod, containerNamed("app")), "the hook")
 				b.requireEvents("FailedPostStartHook", "Killing")
 			}, func(o *lifecycle.TerminatorOptions) { o.Hooks = broken })

@@ -13,24 +13,24 @@ import (
 	"github.com/kubegrace/kubegrace/lifecycle/lifecycletest"
 )
 
-// A termination cancels the context of a start in progress. The start function then returns an error or panics, but may have
-// started its container all the same. The runtime's list decides: a container that runs is stopped; if none runs, the
-// container is NotFound. Start returns ErrTerminating and the error of the start function.
+// A termination cancels a start in progress. The start function then returns an error or panics, but may have started its
+// container. The runtime's list decides: a container that runs is stopped; if none runs, the container is NotFound. Start returns
+// ErrTerminating and the error of the start function.
 func TestTerminationCancelsAStart(t *testing.T) {
-	cancelled := errors.New("pull cancelled")
+	pullErr := errors.New("pull cancelled")
 	for name, test := range map[string]struct {
-		runs  bool // the start function has started the container
-		panic bool // the start function panics instead of returning an error
-		want  lifecycle.Outcome
+		runs   bool // the start function has started the container
+		panics bool // the start function panics instead of returning an error
+		want   lifecycle.Outcome
 	}{
-		"it fails, and nothing runs":           {want: lifecycle.OutcomeNotFound},
-		"it fails, and its container runs":     {runs: true, want: lifecycle.OutcomeGraceful},
-		"it panics, and nothing runs":          {panic: true, want: lifecycle.OutcomeNotFound},
-		"it panics, and its container runs on": {panic: true, runs: true, want: lifecycle.OutcomeGraceful},
+		"it fails, and nothing runs":        {want: lifecycle.OutcomeNotFound},
+		"it fails, but its container runs":  {runs: true, want: lifecycle.OutcomeGraceful},
+		"it panics, and nothing runs":       {panics: true, want: lifecycle.OutcomeNotFound},
+		"it panics, but its container runs": {panics: true, runs: true, want: lifecycle.OutcomeGraceful},
 	} {
 		t.Run(name, func(t *testing.T) {
 			inBubble(t, graceSeconds(30), func(b *testBed) {
-				b.addStopped("app")
+				b.addToSpec("app")
 				started := startCall(func() error {
 					return b.Start(b.quietContext(), b.pod, "app", func(ctx context.Context) error {
 						<-ctx.Done()
@@ -38,21 +38,21 @@ func TestTerminationCancelsAStart(t *testing.T) {
 						if test.runs {
 							b.rt.Start(b.pod, "app", "1", lifecycletest.Script{})
 						}
-						if test.panic {
+						if test.panics {
 							panic("boom")
 						}
-						return cancelled
+						return pullErr
 					})
 				})
 				require.Equal(b, test.want, b.killPod().Outcome())
+				require.Zero(b, b.elapsed())
 				err := started()
 				require.ErrorIs(b, err, lifecycle.ErrTerminating)
-				if test.panic {
+				if test.panics {
 					require.ErrorContains(b, err, "the start panicked: boom")
 				} else {
-					require.ErrorIs(b, err, cancelled)
+					require.ErrorIs(b, err, pullErr)
 				}
-				require.Zero(b, b.elapsed())
 			})
 		})
 	}
@@ -62,7 +62,7 @@ func TestTerminationCancelsAStart(t *testing.T) {
 // the container may be running: its outcome is RuntimeStuck, and its error is that of the list.
 func TestACancelledStartIsStuckIfNoListSucceeds(t *testing.T) {
 	inBubble(t, graceSeconds(1), func(b *testBed) {
-		b.addStopped("app")
+		b.addToSpec("app")
 		started := startCall(func() error {
 			return b.Start(b.quietContext(), b.pod, "app", func(ctx context.Context) error {
 				<-ctx.Done()

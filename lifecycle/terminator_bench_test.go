@@ -61,7 +61,7 @@ func sleepingPods(n int) []*v1.Pod {
 			ObjectMeta: metav1.ObjectMeta{Name: "pod-" + strconv.Itoa(i), UID: types.UID(strconv.Itoa(i))},
 			Spec: v1.PodSpec{
 				TerminationGracePeriodSeconds: ptr.To(int64(7200)),
-				Containers:                    []v1.Container{containerSpec("app", sleepHandler(3600))},
+				Containers:                    []v1.Container{containerWithHook("app", sleepHandler(3600))},
 			},
 		}
 	}

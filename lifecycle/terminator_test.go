@@ -17,11 +17,11 @@ import (
 	"github.com/kubegrace/kubegrace/lifecycle/lifecycletest"
 )
 
-// The simplest termination: one container that ends 3 s after its stop signal. StopContainer gets the whole
-// grace period, at once, and the result has the container's name, times and outcome.
+// The simplest termination: one container that ends 3 s after its stop signal. StopContainer gets the whole grace period at
+// once, and the result has the container's name, times and outcome.
 func TestContainerStopsWithinItsGrace(t *testing.T) {
 	inBubble(t, graceSeconds(30), func(b *testBed) {
-		b.addMain("app", nil, lifecycletest.Script{ExitAfterTerm: 3 * time.Second})
+		b.addMain("app", lifecycletest.Script{ExitAfterTerm: 3 * time.Second})
 		require.Equal(b, lifecycle.Result{
 			GracePeriodSeconds: 30,
 			Containers: []lifecycle.ContainerResult{{
@@ -29,54 +29,51 @@ func TestContainerStopsWithinItsGrace(t *testing.T) {
 				GrantedSeconds: 30, Stopping: 3 * time.Second,
 			}},
 		}, b.killPod())
-		b.requireFirstStop("app", 30, 0)
+		require.Equal(b, []stopCall{{timeoutSeconds: 30, atMilliseconds: 0}}, b.stopCalls("app"))
 		require.Equal(b, 3*time.Second, b.elapsed())
 	})
 }
 
-// A termination writes neither to the caller's pod nor to the containers of the request.
+// KillPod writes neither to the caller's pod nor to the containers of its request.
 func TestArgumentsAreNotChanged(t *testing.T) {
 	inBubble(t, graceSeconds(30), func(b *testBed) {
-		b.addSidecar("proxy", sleepHandler(1), lifecycletest.Script{})
-		b.addMain("app", sleepHandler(60), lifecycletest.Script{})
-		pod := b.pod.DeepCopy()
+		b.addSidecar("proxy", lifecycletest.Script{})
+		b.addMainWithHook("app", sleepHandler(60), lifecycletest.Script{})
+		podBefore := b.pod.DeepCopy()
 		containers := []lifecycle.Container{containerNamed("app"), containerNamed("proxy")}
 		_, err := b.KillPod(b.Context(), b.pod, lifecycle.Request{Containers: containers, GracePeriodSeconds: ptr.To(int64(5))})
 		require.NoError(b, err)
-		require.Equal(b, pod, b.pod)
+		require.Equal(b, podBefore, b.pod)
 		require.Equal(b, []lifecycle.Container{containerNamed("app"), containerNamed("proxy")}, containers)
 	})
 }
 
-// KillContainer records its Killing event with the message of the request, in which the container's name replaces its ID:
-// "3f4e is to go" becomes "web is to go". If the ID, here "eb", is a part of the name, the message is not changed: it would
-// become "wweb is to go".
+// KillContainer records its Killing event with the message of the request, in which the container's name replaces its ID, as in
+// the kubelet. It does not if the ID is a part of the name: "web is to go" would become "wweb is to go".
 func TestIDInTheMessageOfTheKillingEvent(t *testing.T) {
-	inBubble(t, graceSeconds(60), func(b *testBed) {
-		b.addStopped("web")
-		b.rt.Start(b.pod, "web", "eb", lifecycletest.Script{})
-		_, err := b.KillContainer(b.Context(), b.pod, lifecycle.Container{Name: "web", ID: "eb"}, lifecycle.ContainerRequest{Message: "web is to go"})
-		require.NoError(b, err)
-		require.Equal(b, "web is to go", b.events.All()[0].Message)
-		b.rt.Start(b.pod, "web", "3f4e", lifecycletest.Script{})
-		_, err = b.KillContainer(b.Context(), b.pod, lifecycle.Container{Name: "web", ID: "3f4e"}, lifecycle.ContainerRequest{Message: "3f4e is to go"})
-		require.NoError(b, err)
-		require.Equal(b, "web is to go", b.events.All()[1].Message)
-	})
+	for id, message := range map[string]string{"3f4e": "3f4e is to go", "eb": "web is to go"} {
+		inBubble(t, graceSeconds(60), func(b *testBed) {
+			b.addToSpec("web")
+			web := b.rt.Start(b.pod, "web", id, lifecycletest.Script{})
+			_, err := b.KillContainer(b.Context(), b.pod, web, lifecycle.ContainerRequest{Message: message})
+			require.NoError(b, err)
+			require.Equal(b, "web is to go", b.events.All()[0].Message)
+		})
+	}
 }
 
 // A pod without a UID is identified by namespace and name: Terminate for a copy of the pod returns the termination in
-// progress. For a pod with another name it begins another termination.
+// progress, but for a pod with another name it begins another one. Forget finds the pod too.
 func TestPodWithoutUIDIsIdentifiedByName(t *testing.T) {
 	inBubble(t, graceSeconds(10), func(b *testBed) {
 		b.pod.UID = ""
-		other := b.pod.DeepCopy()
-		other.Name = "other"
+		copied, renamed := b.pod.DeepCopy(), b.pod.DeepCopy()
+		renamed.Name = "other"
 		b.rt.SetLists(lifecycletest.Lists{Takes: time.Second}) // so that the terminations are in progress
-		first := b.Terminate(b.Context(), b.pod, lifecycle.Request{})
-		require.Same(b, first, b.Terminate(b.Context(), b.pod.DeepCopy(), lifecycle.Request{}))
-		require.NotSame(b, first, b.Terminate(b.Context(), other, lifecycle.Request{}))
-		b.Forget(b.pod)
+		termination := b.Terminate(b.Context(), b.pod, lifecycle.Request{})
+		require.Same(b, termination, b.Terminate(b.Context(), copied, lifecycle.Request{}))
+		require.NotSame(b, termination, b.Terminate(b.Context(), renamed, lifecycle.Request{}))
+		b.Forget(copied)
 		_, found := b.Termination(b.pod)
 		require.False(b, found)
 	})
@@ -93,10 +90,10 @@ func (do loggerFunc) WithValues(...any) klog.LogSink { return do }
 func (do loggerFunc) WithName(string) klog.LogSink   { return do }
 
 // The agent's logger calls the terminator. That would deadlock if the terminator held a mutex while it logs. The container's
-// first stop fails, so that the terminator logs the failure and later the outcome.
+// first stop fails, so there are two messages: the failure and the outcome.
 func TestLoggerMayCallTheTerminator(t *testing.T) {
 	inBubble(t, graceSeconds(10), func(b *testBed) {
-		b.addMain("app", nil, lifecycletest.Script{FailStops: 1})
+		b.addMain("app", lifecycletest.Script{FailStops: 1})
 		var messages atomic.Int32
 		ctx := klog.NewContext(b.Context(), klog.New(loggerFunc(func() {
 			if termination, found := b.Termination(b.pod); found {
@@ -106,7 +103,7 @@ func TestLoggerMayCallTheTerminator(t *testing.T) {
 		})))
 		_, err := b.KillPod(ctx, b.pod, lifecycle.Request{})
 		require.NoError(b, err)
-		require.GreaterOrEqual(b, messages.Load(), int32(2), "the failure and the outcome")
+		require.GreaterOrEqual(b, messages.Load(), int32(2))
 	})
 }
 
@@ -116,30 +113,32 @@ type infoFunc struct{ loggerFunc }
 func (do infoFunc) Enabled(level int) bool         { return level == 0 }
 func (do infoFunc) WithValues(...any) klog.LogSink { return do }
 
-// The pod has no grace period, which is logged. The logger blocks, but the pod is stopped at once nevertheless.
+// The pod has no grace period, which is logged. The logger blocks. The pod is stopped nevertheless.
 func TestALoggerThatBlocksKeepsNoPodRunning(t *testing.T) {
 	inBubble(t, graceSeconds(10), func(b *testBed) {
 		b.pod.Spec.TerminationGracePeriodSeconds = nil
-		b.addMain("app", nil, lifecycletest.Script{})
-		release, blocked := make(chan struct{}), false
-		ctx := klog.NewContext(b.Context(), klog.New(infoFunc{func() { blocked = true; <-release }}))
+		b.addMain("app", lifecycletest.Script{})
+		release, isBlocked := make(chan struct{}), false
+		ctx := klog.NewContext(b.Context(), klog.New(infoFunc{func() { isBlocked = true; <-release }}))
 		result, err := b.KillPod(ctx, b.pod, lifecycle.Request{})
 		require.NoError(b, err)
 		require.Equal(b, lifecycle.OutcomeGraceful, result.Outcome())
 		synctest.Wait()
-		require.True(b, blocked)
+		require.True(b, isBlocked)
 		close(release)
 	})
 }
 
 // A hook returns an error exactly at the deadline, at which it is also cancelled. Whichever comes first, the hook counts as
-// Cut and not as Failed. The test runs 100 times, because the error and the cancellation race.
+// Cut and not as Failed: there is no FailedPreStopHook event. The test runs 100 times, because the two race.
 func TestHookThatFailsAtTheDeadlineIsCut(t *testing.T) {
 	for range 100 {
 		inBubble(t, graceSeconds(5), func(b *testBed) {
-			b.addMain("app", scriptedExec(), lifecycletest.Script{})
-			require.Equal(b, lifecycle.CauseGraceSpent, b.killPod().Containers[0].Hook.Cause)
+			b.addMainWithHook("app", scriptedExec(), lifecycletest.Script{})
+			hook := b.killPod().Containers[0].Hook
+			require.Equal(b, lifecycle.HookCut, hook.Outcome)
+			require.Equal(b, lifecycle.CauseGraceSpent, hook.Cause)
 			b.requireEvents("Killing")
-		}, withHooks(func(context.Context) error { <-time.After(5 * time.Second); return lifecycletest.ErrScripted }))
+		}, withHookRunner(func(context.Context) error { <-time.After(5 * time.Second); return lifecycletest.ErrScripted }))
 	}
 }

@@ -16,39 +16,46 @@ import (
 	"github.com/kubegrace/kubegrace/lifecycle/lifecycletest"
 )
 
-// Running lists only the running containers of the pod: neither app, which has exited, nor a container of another pod. Each
-// has the time at which its run began. A container that is started again with its old ID is another run. A removed container
-// is not listed, and removing it again has no effect. Running of a nil pod is an error.
+// Running lists the running containers of a pod, each with the time at which its run began: no container that has exited or was
+// removed, and none of another pod. A container that is started again with its old ID is another run.
 func TestRunningListsRunningContainers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		rt := lifecycletest.NewRuntime()
+		requireListed := func(want ...lifecycle.Container) {
+			running, err := rt.Running(t.Context(), pod)
+			require.NoError(t, err)
+			require.ElementsMatch(t, want, running)
+		}
+		rt.Start(pod, "app", "exits", lifecycletest.Script{ExitAfter: second})
+		rt.Start(&v1.Pod{}, "other", "of-another-pod", lifecycletest.Script{})
 		web := rt.Start(pod, "web", "w1", lifecycletest.Script{})
 		require.Equal(t, lifecycle.Container{Name: "web", ID: "w1", Began: time.Now()}, web)
-		rt.Start(pod, "app", "a1", lifecycletest.Script{ExitAfter: second})
-		rt.Start(&v1.Pod{}, "other", "o1", lifecycletest.Script{})
 		<-time.After(2 * second)
-		again := rt.Start(pod, "web", "w1", lifecycletest.Script{})
-		require.NotEqual(t, web, again, "a new run with the same ID")
-		running, err := rt.Running(t.Context(), pod)
-		require.NoError(t, err)
-		require.Equal(t, []lifecycle.Container{again}, running)
+		requireListed(web)
+
+		webAgain := rt.Start(pod, "web", "w1", lifecycletest.Script{})
+		require.NotEqual(t, web, webAgain)
+		requireListed(webAgain)
+
 		rt.Remove("w1")
-		rt.Remove("w1")
-		running, err = rt.Running(t.Context(), pod)
-		require.NoError(t, err)
-		require.Empty(t, running)
-		_, err = rt.Running(t.Context(), nil)
-		require.ErrorContains(t, err, "the pod is nil")
+		rt.Remove("w1") // has no effect
+		requireListed()
 	})
 }
 
-// Running behaves as Lists says, for a pod with the containers web, which keeps running, and app, which exits after 1 s. A list
-// that shows the state after 1 s lacks app. The context of Running ends after 10 s.
+// Running of a nil pod is an error.
+func TestRunningOfANilPod(t *testing.T) {
+	_, err := lifecycletest.NewRuntime().Running(t.Context(), nil)
+	require.ErrorContains(t, err, "the pod is nil")
+}
+
+// Running is called with a context that ends after 10 s, for a pod with the containers web and app. app exits after 1 s, so only
+// a list that is taken before has it. When the list is taken, and when Running returns, is as Lists says.
 func TestRunningFollowsLists(t *testing.T) {
 	broken := errors.New("broken pipe")
 	for name, test := range map[string]struct {
 		lists   lifecycletest.Lists
-		away    bool          // the runtime is unavailable
+		isAway  bool          // the runtime is unavailable
 		release time.Duration // when Release is called; 0: it is not
 		took    time.Duration // how long Running takes; zero: it returns at once
 		want    []string      // the IDs that are listed
@@ -63,7 +70,7 @@ func TestRunningFollowsLists(t *testing.T) {
 		"error":                        {lists: lifecycletest.Lists{Err: broken}, err: broken},
 		"hangs until its context ends": {lists: lifecycletest.Lists{Hang: true}, took: 10 * second, err: context.DeadlineExceeded},
 		"hangs until Release":          {lists: lifecycletest.Lists{Hang: true}, release: 5 * second, took: 5 * second, err: lifecycletest.ErrScripted},
-		"unavailable":                  {away: true, err: lifecycletest.ErrAway},
+		"unavailable":                  {isAway: true, err: lifecycletest.ErrAway},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -71,7 +78,7 @@ func TestRunningFollowsLists(t *testing.T) {
 				rt.Start(pod, "web", "web", lifecycletest.Script{})
 				rt.Start(pod, "app", "app", lifecycletest.Script{ExitAfter: second})
 				rt.SetLists(test.lists)
-				if test.away {
+				if test.isAway {
 					rt.Away(0, second) // from now on
 				}
 				if test.release > 0 {

@@ -27,14 +27,19 @@ func runningStatus(name string, signal v1.Signal) v1.ContainerStatus {
 // The stop signal of a container is that of its status while it runs, else of its spec, else of its image, else SIGTERM. Of
 // does not change the pod.
 func TestOf(t *testing.T) {
-	ended := v1.ContainerStatus{Name: "ended", StopSignal: ptr.To(v1.SIGHUP), State: v1.ContainerState{Terminated: &v1.ContainerStateTerminated{}}}
 	pod := &v1.Pod{
 		Spec: v1.PodSpec{
-			Containers:     []v1.Container{containerWithSignal("spec", v1.SIGUSR1), containerWithSignal("status", v1.SIGUSR1), containerWithSignal("ended", v1.SIGUSR2), {Name: "none", Lifecycle: &v1.Lifecycle{}}},
+			Containers: []v1.Container{
+				containerWithSignal("in-spec", v1.SIGUSR1), containerWithSignal("in-both", v1.SIGUSR1), containerWithSignal("ended", v1.SIGUSR2),
+				{Name: "in-none", Lifecycle: &v1.Lifecycle{}},
+			},
 			InitContainers: []v1.Container{containerWithSignal("sidecar", v1.SIGINT)},
 		},
 		Status: v1.PodStatus{
-			ContainerStatuses:          []v1.ContainerStatus{runningStatus("spec", ""), runningStatus("status", v1.SIGKILL), ended},
+			ContainerStatuses: []v1.ContainerStatus{
+				runningStatus("in-spec", ""), runningStatus("in-both", v1.SIGKILL),
+				{Name: "ended", StopSignal: ptr.To(v1.SIGHUP), State: v1.ContainerState{Terminated: &v1.ContainerStateTerminated{}}},
+			},
 			InitContainerStatuses:      []v1.ContainerStatus{runningStatus("init", v1.SIGALRM)},
 			EphemeralContainerStatuses: []v1.ContainerStatus{runningStatus("debug", v1.SIGQUIT)},
 		},
@@ -45,14 +50,14 @@ func TestOf(t *testing.T) {
 		container, image string
 		want             v1.Signal
 	}{
-		"status before spec":           {pod: pod, container: "status", image: "SIGQUIT", want: v1.SIGKILL},
-		"status without a signal":      {pod: pod, container: "spec", image: "SIGQUIT", want: v1.SIGUSR1},
+		"status before spec":           {pod: pod, container: "in-both", image: "SIGQUIT", want: v1.SIGKILL},
+		"status without a signal":      {pod: pod, container: "in-spec", image: "SIGQUIT", want: v1.SIGUSR1},
 		"status of an ended container": {pod: pod, container: "ended", image: "SIGQUIT", want: v1.SIGUSR2},
 		"sidecar that has not started": {pod: pod, container: "sidecar", image: "", want: v1.SIGINT},
 		"init container":               {pod: pod, container: "init", image: "", want: v1.SIGALRM},
 		"ephemeral container":          {pod: pod, container: "debug", image: "", want: v1.SIGQUIT},
-		"image":                        {pod: pod, container: "none", image: "QUIT", want: v1.SIGQUIT},
-		"default":                      {pod: pod, container: "none", image: "", want: v1.SIGTERM},
+		"image":                        {pod: pod, container: "in-none", image: "QUIT", want: v1.SIGQUIT},
+		"default":                      {pod: pod, container: "in-none", image: "", want: v1.SIGTERM},
 		"unknown container":            {pod: pod, container: "gone", image: "", want: v1.SIGTERM},
 		"no name":                      {pod: pod, container: "", image: "", want: v1.SIGTERM},
 		"nil pod":                      {pod: nil, container: "web", image: "SIGQUIT", want: v1.SIGQUIT},

@@ -10,7 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 )
 
-// Whatever scheme, path, port and headers a hook has, its request goes to the host that Sender.request is called with, or
+// Whatever scheme, path, port and header a hook has, its request goes to the host that Sender.request is called with, or
 // there is an error and no request. Most seeds try to redirect the request to evil.example.
 func FuzzRequest(f *testing.F) {
 	f.Add("10.0.0.1", "80", "HTTP", "/bye?a=b#c", "Host", "shop.example")
