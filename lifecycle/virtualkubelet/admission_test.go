@@ -13,6 +13,7 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	"github.com/virtual-kubelet/virtual-kubelet/errdefs"
 	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -24,24 +25,25 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown/source"
 )
 
-// Options.Admit refuses a pod. The pod fails with the kubelet's status and event, and none of its containers starts. A shutdown
-// does not list the pod. DeletePod makes the provider forget it, so that a second DeletePod fails.
+// Options.Admit refuses a pod. The pod fails with the kubelet's status and event, and its container does not start. A shutdown
+// does not list the pod. DeletePod makes the provider forget it.
 func TestARefusedPodFailsAndStartsNothing(t *testing.T) {
 	inBubble(t, func(b *testbed) {
-		startedNames := b.rt.recordStarts(0 * second)
-		b.create(podOf(plain("app")))
+		pod := podOf(container("app"))
+		b.create(pod)
 		status := b.lastStatus()
 		require.Equal(b, v1.PodFailed, status.Phase)
 		require.Equal(b, "NodeShutdown", status.Reason)
 		require.Equal(b, "Pod was rejected: Pod was rejected as the node is shutting down.", status.Message)
 		require.Empty(b, status.ContainerStatuses)
-		require.Empty(b, startedNames())
-		require.Empty(b, b.podsForShutdown())
 		require.Equal(b, "NodeShutdown", b.events.All()[0].Reason)
 		require.Equal(b, "Pod was rejected as the node is shutting down.", b.events.All()[0].Message)
-		require.NoError(b, b.DeletePod(b.Context(), podOf(plain("app"))))
+		require.False(b, b.rt.wasStarted("uid/app"))
+		require.Empty(b, b.podsForShutdown())
+
+		require.NoError(b, b.DeletePod(b.Context(), pod))
 		synctest.Wait()
-		require.Error(b, b.DeletePod(b.Context(), podOf(plain("app"))), "the pod is forgotten")
+		require.True(b, errdefs.IsNotFound(b.DeletePod(b.Context(), pod)), "the pod is forgotten")
 	}, func(o *virtualkubelet.Options) {
 		o.Admit = func(*v1.Pod) shutdown.Admission {
 			return shutdown.Admission{Reason: "NodeShutdown", Message: "Pod was rejected as the node is shutting down."}
@@ -64,23 +66,26 @@ func TestEachPodIsEitherRefusedOrDrained(t *testing.T) {
 	const pods = 500
 	for kind, options := range runtimeKinds() {
 		t.Run(kind, func(t *testing.T) {
-			var m *shutdown.Manager
+			var manager *shutdown.Manager
 			inBubble(t, func(b *testbed) {
+				// A manager whose host can announce a shutdown.
 				host := &shutdowntest.Host{}
-				b.rt.recordStarts(2 * time.Minute)
 				var err error
-				m, err = shutdown.NewManager(shutdown.Options{
+				manager, err = shutdown.NewManager(shutdown.Options{
 					Config:   plan.Config{ShutdownGracePeriod: metav1.Duration{Duration: 20 * second}},
 					ListPods: b.Pods, Killer: b, Source: host,
 				})
 				require.NoError(b, err)
 				ctx, cancel := context.WithCancel(b.Context())
 				ended := make(chan error, 1)
-				go func() { ended <- m.Run(ctx) }()
-				<-m.Ready()
+				go func() { ended <- manager.Run(ctx) }()
+				<-manager.Ready()
+
+				// The creations race with the announcement.
+				b.rt.recordStartsThatTake(2 * time.Minute)
 				var racing sync.WaitGroup
 				for i := range pods {
-					pod := podNamed(strconv.Itoa(i), plain("app"))
+					pod := podNamed(strconv.Itoa(i), container("app"))
 					racing.Go(func() { assert.NoError(b, b.CreatePod(b.Context(), pod)) })
 					if i == pods/2 {
 						racing.Go(func() { host.Announce(source.Event{}) })
@@ -96,7 +101,7 @@ func TestEachPodIsEitherRefusedOrDrained(t *testing.T) {
 				cancel()
 				require.NoError(b, <-ended)
 			}, options, func(o *virtualkubelet.Options) {
-				o.Admit = func(pod *v1.Pod) shutdown.Admission { return m.Admit(pod) }
+				o.Admit = func(pod *v1.Pod) shutdown.Admission { return manager.Admit(pod) }
 			})
 		})
 	}
@@ -109,7 +114,7 @@ func TestAPodKilledAtOnceDoesNotStartWithoutAdmission(t *testing.T) {
 	inBubble(t, func(b *testbed) {
 		var racing sync.WaitGroup
 		for i := range 1000 {
-			pod := podNamed(fmt.Sprint("pod-", i), plain("app"))
+			pod := podNamed(fmt.Sprint("pod-", i), container("app"))
 			racing.Go(func() {
 				require.NoError(b, b.CreatePod(b.Context(), pod))
 				_, err := b.KillPod(b.Context(), pod, shutdown.KillRequest{})

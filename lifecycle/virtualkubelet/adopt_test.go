@@ -16,8 +16,8 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown"
 )
 
-// restart closes the provider, and makes another one that adopts the pod.
-func (b *testbed) restart(adopted virtualkubelet.Adopted) {
+// restartAgent closes the provider, and makes another one that adopts the pod.
+func (b *testbed) restartAgent(adopted virtualkubelet.Adopted) {
 	require.NoError(b, b.Close(b.Context()))
 	b.Provider = b.provider()
 	require.NoError(b, b.Adopt(b.Context(), adopted))
@@ -41,10 +41,8 @@ func TestAnAdoptedDeletionHasTheRemainingTime(t *testing.T) {
 		b.create(pod)
 		terminating := deleted(pod, 30, time.Now())
 		require.NoError(b, b.DeletePod(b.Context(), terminating))
-		wait(12 * second)
-		adopted := virtualkubelet.Adopted{Pod: b.currentPod()} // the pod as it is at 12 s; the next agent adopts it at 17 s
-		wait(5 * second)
-		b.restart(adopted)
+		wait(17 * second)
+		b.restartAgent(virtualkubelet.Adopted{Pod: b.currentPod()})
 		require.Empty(b, b.rt.Stops(), "the restart stops nothing")
 
 		for range 3 {
@@ -58,7 +56,7 @@ func TestAnAdoptedDeletionHasTheRemainingTime(t *testing.T) {
 }
 
 // A pod is deleted with a grace period of 30 s. Its exec hook ends at once, so the container is stopped with 30 s, but ignores
-// the stop signal. The agent restarts at 10 s. The runtime's list says that the hook has run (hooksDone), so the new
+// the stop signal. The agent restarts at 10 s. The runtime's list says that the hook has run (listsHooksAsDone), so the new
 // agent runs no hook, and stops the container with the remaining 20 s.
 func TestAnAdoptedPodDoesNotRepeatItsHook(t *testing.T) {
 	inBubble(t, func(b *testbed) {
@@ -68,8 +66,8 @@ func TestAnAdoptedPodDoesNotRepeatItsHook(t *testing.T) {
 		terminating := deleted(pod, 30, time.Now())
 		require.NoError(b, b.DeletePod(b.Context(), terminating))
 		wait(10 * second)
-		b.rt.hooksDone = true
-		b.restart(virtualkubelet.Adopted{Pod: b.currentPod()})
+		b.rt.listsHooksAsDone = true
+		b.restartAgent(virtualkubelet.Adopted{Pod: b.currentPod()})
 		require.NoError(b, b.DeletePod(b.Context(), terminating))
 		wait(time.Minute)
 		require.Len(b, b.rt.Execs(), 1, "the hook ran once")
@@ -82,56 +80,57 @@ func TestAnAdoptedPodDoesNotRepeatItsHook(t *testing.T) {
 // not deleted, from Adopted.Alive or from a call of UpdatePod or CreatePod, only a difference of the clocks explains the
 // timestamp: the pod gets 30 s.
 func TestAliveOrALaterCallMakesADeletionNew(t *testing.T) {
-	deletedEarlier := func(pod *v1.Pod) *v1.Pod { return deleted(pod, 30, time.Now().Add(-20*second)) }
 	for name, test := range map[string]struct {
-		alive   bool                          // Adopted.Alive
-		show    func(*testbed, *v1.Pod) error // a call between Adopt and DeletePod that shows the agent the pod as not deleted
-		timeout int64                         // the grace period in seconds
+		alive         bool                          // Adopted.Alive
+		betweenCall   func(*testbed, *v1.Pod) error // a call between Adopt and DeletePod that gets the pod as not deleted; nil: none
+		wantedSeconds int64                         // the timeout of the stop
 	}{
-		"it may have been deleted earlier": {timeout: 10},
-		"Adopted.Alive":                    {alive: true, timeout: 30},
-		"UpdatePod": {timeout: 30, show: func(b *testbed, pod *v1.Pod) error {
+		"it may have been deleted earlier": {wantedSeconds: 10},
+		"Adopted.Alive":                    {alive: true, wantedSeconds: 30},
+		"UpdatePod": {betweenCall: func(b *testbed, pod *v1.Pod) error {
 			return b.UpdatePod(b.Context(), pod)
-		}},
-		"CreatePod": {timeout: 30, show: func(b *testbed, pod *v1.Pod) error {
+		}, wantedSeconds: 30},
+		"CreatePod": {betweenCall: func(b *testbed, pod *v1.Pod) error {
 			return b.CreatePod(b.Context(), pod)
-		}},
+		}, wantedSeconds: 30},
 	} {
 		t.Run(name, func(t *testing.T) {
 			inBubble(t, func(b *testbed) {
 				b.rt.scripts["app"] = lifecycletest.Script{IgnoreTerm: true}
-				pod := podOf(plain("app"))
+				pod := podOf(container("app"))
 				b.create(pod)
-				b.restart(virtualkubelet.Adopted{Pod: b.currentPod(), Alive: test.alive})
-				if test.show != nil {
-					require.NoError(b, test.show(b, pod))
+				b.restartAgent(virtualkubelet.Adopted{Pod: b.currentPod(), Alive: test.alive})
+				if test.betweenCall != nil {
+					require.NoError(b, test.betweenCall(b, pod))
 				}
-				require.NoError(b, b.DeletePod(b.Context(), deletedEarlier(pod)))
+				require.NoError(b, b.DeletePod(b.Context(), deleted(pod, 30, time.Now().Add(-20*second))))
 				wait(time.Minute)
-				require.Equal(b, []stop{{id: "uid/app", timeout: test.timeout, at: 0}}, b.stops())
+				require.Equal(b, []stop{{id: "uid/app", timeout: test.wantedSeconds, at: 0}}, b.stops())
 			})
 		})
 	}
 }
 
-// A pod has two containers. One has ended with exit code 0. The other vanishes from the runtime while no agent runs. Adopt
-// takes the end of the first from the pod's status. It reports the other with an unknown exit code, so that the pod has failed.
-// A second Adopt of the pod changes nothing.
+// A pod has two containers. "one" has ended with exit code 0. "two" vanishes from the runtime while no agent runs. Adopt takes
+// the end of "one" from the pod's status. It reports "two" with an unknown exit code, so that the pod has failed. A second Adopt
+// changes nothing.
 func TestAdoptOfAPodThatHasEnded(t *testing.T) {
 	inBubble(t, func(b *testbed) {
 		b.rt.scripts["one"] = lifecycletest.Script{ExitAfter: second}
-		pod := podOf(plain("one"), plain("two"))
+		pod := podOf(container("one"), container("two"))
 		b.create(pod)
 		wait(second)
 		adopted := virtualkubelet.Adopted{Pod: b.currentPod()}
-		require.NoError(b, b.Close(b.Context())) // the agent is down
+		require.NoError(b, b.Close(b.Context()))
 		b.rt.Remove("uid/two")
-		b.restart(adopted)
+
+		b.restartAgent(adopted)
 		status := b.lastStatus()
 		require.Equal(b, v1.PodFailed, status.Phase)
-		require.Equal(b, "Completed", terminated(b, status, "one").Reason)
-		require.Equal(b, "ContainerStatusUnknown", terminated(b, status, "two").Reason)
-		require.NoError(b, b.Adopt(b.Context(), virtualkubelet.Adopted{Pod: pod}), "the pod is known already")
+		require.Equal(b, "Completed", terminatedState(b, status, "one").Reason)
+		require.Equal(b, "ContainerStatusUnknown", terminatedState(b, status, "two").Reason)
+
+		require.NoError(b, b.Adopt(b.Context(), virtualkubelet.Adopted{Pod: pod}))
 		require.Equal(b, status, b.currentPod().Status)
 	})
 }
@@ -139,10 +138,10 @@ func TestAdoptOfAPodThatHasEnded(t *testing.T) {
 // A container is adopted 5 s after its start. Its status keeps the time of the start.
 func TestAnAdoptedContainerKeepsItsStartTime(t *testing.T) {
 	inBubble(t, func(b *testbed) {
-		b.create(podOf(plain("app")))
+		b.create(podOf(container("app")))
 		before := b.currentPod()
 		wait(5 * second)
-		b.restart(virtualkubelet.Adopted{Pod: before})
+		b.restartAgent(virtualkubelet.Adopted{Pod: before})
 		require.Equal(b, before.Status.ContainerStatuses, b.currentPod().Status.ContainerStatuses)
 	})
 }
@@ -151,8 +150,8 @@ func TestAnAdoptedContainerKeepsItsStartTime(t *testing.T) {
 // started after a minute.
 func TestAdoptWaitsForARunningInitContainer(t *testing.T) {
 	inBubble(t, func(b *testbed) {
-		pod := restartingPod(plain("app"))
-		pod.Spec.InitContainers = []v1.Container{plain("init")}
+		pod := restartingPod(container("app"))
+		pod.Spec.InitContainers = []v1.Container{container("init")}
 		b.rt.Start(pod, "init", "uid/init", lifecycletest.Script{})
 		pod.Status.InitContainerStatuses = []v1.ContainerStatus{{
 			Name: "init", ContainerID: "virtual-kubelet://uid/init", State: v1.ContainerState{Running: &v1.ContainerStateRunning{}},
@@ -172,57 +171,62 @@ func TestAdoptWaitsForARunningInitContainer(t *testing.T) {
 //   - Nothing of a pod that was deleted or has ended is started.
 func TestAdoptContinuesAnUnfinishedStart(t *testing.T) {
 	const never, onFailure, always = v1.RestartPolicyNever, v1.RestartPolicyOnFailure, v1.RestartPolicyAlways
-	none, runs := v1.ContainerState{}, v1.ContainerState{Running: &v1.ContainerStateRunning{}}
+	notStarted, runs := v1.ContainerState{}, v1.ContainerState{Running: &v1.ContainerStateRunning{}}
 	failed, succeeded := v1.ContainerState{Terminated: &v1.ContainerStateTerminated{ExitCode: 1}}, v1.ContainerState{Terminated: &v1.ContainerStateTerminated{}}
 	for name, test := range map[string]struct {
-		policy    v1.RestartPolicy
-		init, app v1.ContainerState // in the status; zero: it was not started
-		listed    bool              // the runtime lists the regular container
-		was       v1.PodPhase       // the phase of the adopted pod
-		refuse    bool              // Admit refuses the pod
-		deleted   bool
-		phase     v1.PodPhase // of the pod after 5 s
-		started   []string    // by the new agent
+		policy       v1.RestartPolicy
+		init, app    v1.ContainerState // in the adopted status; zero: notStarted
+		isAppListed  bool              // by the runtime
+		hasEnded     bool              // the adopted pod is Failed
+		admitRefuses bool
+		isDeleted    bool
+		want         v1.PodPhase // after 5 s
+		wantStarted  []string    // by the new agent
 	}{
-		"init container runs":                          {policy: never, init: runs, refuse: true, phase: v1.PodRunning, started: []string{"app"}},
-		"init container succeeded":                     {policy: never, init: succeeded, refuse: true, phase: v1.PodRunning, started: []string{"app"}},
-		"init container failed":                        {policy: never, init: failed, phase: v1.PodFailed},
-		"init container failed, Always":                {policy: always, init: failed, phase: v1.PodRunning, started: []string{"init", "app"}},
-		"init container failed, OnFailure":             {policy: onFailure, init: failed, phase: v1.PodRunning, started: []string{"init", "app"}},
-		"init container without a status":              {policy: onFailure, init: none, app: runs, listed: true, phase: v1.PodRunning},
-		"app runs, its status is older than its start": {policy: onFailure, listed: true, phase: v1.PodRunning},
-		"nothing started":                              {policy: never, phase: v1.PodRunning, started: []string{"init", "app"}},
-		"nothing started, refused":                     {policy: never, refuse: true, phase: v1.PodFailed},
-		"nothing started, deleted":                     {policy: never, deleted: true, phase: v1.PodFailed},
-		"ended":                                        {policy: always, init: succeeded, app: failed, was: v1.PodFailed, phase: v1.PodFailed},
+		"init container runs":                          {policy: never, init: runs, admitRefuses: true, want: v1.PodRunning, wantStarted: []string{"app"}},
+		"init container succeeded":                     {policy: never, init: succeeded, admitRefuses: true, want: v1.PodRunning, wantStarted: []string{"app"}},
+		"init container failed":                        {policy: never, init: failed, want: v1.PodFailed},
+		"init container failed, Always":                {policy: always, init: failed, want: v1.PodRunning, wantStarted: []string{"init", "app"}},
+		"init container failed, OnFailure":             {policy: onFailure, init: failed, want: v1.PodRunning, wantStarted: []string{"init", "app"}},
+		"init container without a status":              {policy: onFailure, init: notStarted, app: runs, isAppListed: true, want: v1.PodRunning},
+		"app runs, its status is older than its start": {policy: onFailure, isAppListed: true, want: v1.PodRunning},
+		"nothing started":                              {policy: never, want: v1.PodRunning, wantStarted: []string{"init", "app"}},
+		"nothing started, refused":                     {policy: never, admitRefuses: true, want: v1.PodFailed},
+		"nothing started, deleted":                     {policy: never, isDeleted: true, want: v1.PodFailed},
+		"ended":                                        {policy: always, init: succeeded, app: failed, hasEnded: true, want: v1.PodFailed},
 	} {
 		t.Run(name, func(t *testing.T) {
 			inBubble(t, func(b *testbed) {
+				// The pod as the previous agent has left it.
 				b.rt.scripts["init"] = lifecycletest.Script{ExitAfter: second}
-				pod := podOf(plain("app"))
-				pod.Spec.RestartPolicy, pod.Spec.InitContainers, pod.Status.Phase = test.policy, []v1.Container{plain("init")}, test.was
-				if test.init != none {
+				pod := podOf(container("app"))
+				pod.Spec.RestartPolicy, pod.Spec.InitContainers = test.policy, []v1.Container{container("init")}
+				if test.init != notStarted {
 					pod.Status.InitContainerStatuses = []v1.ContainerStatus{{Name: "init", ContainerID: "virtual-kubelet://old", State: test.init}}
 				}
 				pod.Status.ContainerStatuses = []v1.ContainerStatus{{Name: "app", State: test.app}}
-				if test.init.Running != nil {
+				if test.init == runs {
 					b.rt.Start(pod, "init", "old", lifecycletest.Script{ExitAfter: second})
 				}
-				if test.listed {
+				if test.isAppListed {
 					b.rt.Start(pod, "app", "old app", lifecycletest.Script{})
 				}
-				if test.deleted {
+				if test.hasEnded {
+					pod.Status.Phase = v1.PodFailed
+				}
+				if test.isDeleted {
 					pod = deleted(pod, 30, time.Now())
 				}
-				require.NoError(b, b.Adopt(b.Context(), virtualkubelet.Adopted{Pod: pod, Alive: !test.deleted}))
+
+				require.NoError(b, b.Adopt(b.Context(), virtualkubelet.Adopted{Pod: pod, Alive: !test.isDeleted}))
 				wait(5 * second)
-				require.Equal(b, test.phase, b.lastStatus().Phase)
+				require.Equal(b, test.want, b.lastStatus().Phase)
 				for _, name := range []string{"init", "app"} {
-					require.Equal(b, slices.Contains(test.started, name), b.rt.wasStarted("uid/"+name), name)
+					require.Equal(b, slices.Contains(test.wantStarted, name), b.rt.wasStarted("uid/"+name), name)
 				}
 			}, func(o *virtualkubelet.Options) {
 				o.Admit = func(*v1.Pod) shutdown.Admission {
-					return shutdown.Admission{Admit: !test.refuse, Reason: "NodeShutdown"}
+					return shutdown.Admission{Admit: !test.admitRefuses, Reason: "NodeShutdown"}
 				}
 			})
 		})

@@ -23,11 +23,11 @@ type endRecorder struct {
 	failures int // the first calls that fail
 
 	mu   sync.Mutex
-	ends []string // "TIME CONTAINER ID"; TIME is the time since set
+	ends []string // "TIME CONTAINER ID"; TIME is the time since asContainerEnded
 }
 
-// set makes Options.ContainerEnded record its calls. It is an option for inBubble and testbed.provider.
-func (r *endRecorder) set(o *virtualkubelet.Options) {
+// asContainerEnded makes Options.ContainerEnded record its calls. It is an option for inBubble and testbed.provider.
+func (r *endRecorder) asContainerEnded(o *virtualkubelet.Options) {
 	began := time.Now()
 	o.ContainerEnded = func(_ context.Context, _ *v1.Pod, c *v1.Container, id string) error {
 		r.mu.Lock()
@@ -47,27 +47,30 @@ func (r *endRecorder) recorded() []string {
 	return slices.Clone(r.ends)
 }
 
-// The container exits at 1 s. ContainerEnded fails twice: it is called at 1 s, after a pause of 10 s at 11 s, and after a pause
-// of 20 s at 31 s. Only then has the pod ended.
+// The container exits at 1 s. ContainerEnded is called at 1 s and fails, after a pause of 10 s at 11 s and fails, and after a
+// pause of 20 s at 31 s. Only then has the pod ended.
 func TestContainerEndedIsRepeatedUntilItSucceeds(t *testing.T) {
 	ends := &endRecorder{failures: 2}
 	inBubble(t, func(b *testbed) {
 		b.rt.scripts["app"] = lifecycletest.Script{ExitAfter: second}
-		b.create(podOf(plain("app")))
+		b.create(podOf(container("app")))
 		wait(30 * second)
 		require.Equal(b, v1.PodRunning, b.lastStatus().Phase)
 		wait(2 * second)
 		require.Equal(b, []string{"1s app uid/app", "11s app uid/app", "31s app uid/app"}, ends.recorded())
 		require.Equal(b, v1.PodSucceeded, b.lastStatus().Phase)
 		require.Equal(b, 31*second, b.lastNotification().at)
-	}, ends.set)
+	}, ends.asContainerEnded)
 }
 
 // A container exits 1 s after each start. Its runs begin at 0 s and, without a back-off, at 1 s; the third start is due at
-// 12 s, after a back-off of 10 s. The pod is deleted at 3 s, during this back-off, or at 23 s, while the third start hangs.
-// ContainerEnded has then been called once for each run, and the pod ends.
+// 12 s, after a back-off of 10 s. The pod is deleted during this back-off, or while the third start hangs. ContainerEnded has
+// then been called once for each run, and the pod ends.
 func TestContainerEndedIsCalledOnceForEachRun(t *testing.T) {
-	for name, isStarting := range map[string]bool{"deleted during the back-off": false, "deleted during a start that hangs": true} {
+	for name, deletedAt := range map[string]time.Duration{
+		"deleted during the back-off":       3 * second,
+		"deleted during a start that hangs": 23 * second,
+	} {
 		t.Run(name, func(t *testing.T) {
 			ends := &endRecorder{}
 			inBubble(t, func(b *testbed) {
@@ -76,43 +79,40 @@ func TestContainerEndedIsCalledOnceForEachRun(t *testing.T) {
 					if b.elapsed() < 3*second {
 						return nil
 					}
-					<-ctx.Done()
+					<-ctx.Done() // the third start hangs
 					return errors.New("no device")
 				}
-				pod := restartingPod(plain("app"))
+				pod := restartingPod(container("app"))
 				b.create(pod)
-				wait(3 * second) // the container has run twice
-				if isStarting {
-					wait(20 * second) // until 23 s: the third start, at 12 s, hangs
-				}
-				b.deletePod(pod, 30)
+				wait(deletedAt)
+				b.deleteWithGrace(pod, 30)
 				wait(second)
 				require.Equal(b, []string{"1s app uid/app", "2s app uid/app#1"}, ends.recorded())
 				require.Equal(b, v1.PodSucceeded, b.lastStatus().Phase)
-			}, ends.set)
+			}, ends.asContainerEnded)
 		})
 	}
 }
 
-// The provider is closed, and container one ends while no provider runs. A new provider adopts the pod with a status that has
-// one as Terminated. ContainerEnded is called for one at 0 s, and for two, which exits then, at 5 s. The first call
-// fails and is repeated after 10 s. Only then has the pod ended.
+// A new provider adopts a pod. Its container one has ended before, and its status says so. ContainerEnded is called for one at 0 s
+// and fails, and for two, which exits then, at 5 s. The call for one is repeated after 10 s. Only then has the pod ended.
 func TestContainerEndedForAContainerAdoptedAfterItsEnd(t *testing.T) {
 	ends := &endRecorder{failures: 1}
 	inBubble(t, func(b *testbed) {
-		b.create(podOf(plain("one"), plain("two")))
+		b.create(podOf(container("one"), container("two")))
 		adopted := virtualkubelet.Adopted{Pod: b.currentPod()}
+		adopted.Pod.Status.ContainerStatuses[0].State = v1.ContainerState{Terminated: &v1.ContainerStateTerminated{Reason: "Completed"}}
 		require.NoError(b, b.Close(b.Context()))
 		b.rt.Exit("uid/one")
-		b.Provider = b.provider(ends.set)
-		one := &adopted.Pod.Status.ContainerStatuses[0]
-		one.State = v1.ContainerState{Terminated: &v1.ContainerStateTerminated{Reason: "Completed"}}
+
+		b.Provider = b.provider(ends.asContainerEnded)
 		require.NoError(b, b.Adopt(b.Context(), adopted))
 		wait(5 * second)
 		b.rt.Exit("uid/two")
 		wait(4 * second)
 		require.Equal(b, []string{"0s one uid/one", "5s two uid/two"}, ends.recorded())
 		require.NotEqual(b, v1.PodSucceeded, b.lastStatus().Phase)
+
 		wait(2 * second)
 		require.Equal(b, "10s one uid/one", ends.recorded()[2])
 		require.Equal(b, v1.PodSucceeded, b.lastStatus().Phase)
@@ -127,13 +127,13 @@ func TestContainerEndedForAContainerAdoptedAfterItsEnd(t *testing.T) {
 func TestARestartedContainerMayReuseItsID(t *testing.T) {
 	inBubble(t, func(b *testbed) {
 		b.rt.scripts["app"] = lifecycletest.Script{ExitAfter: second}
-		pod := restartingPod(plain("app"))
+		pod := restartingPod(container("app"))
 		b.create(pod)
 		wait(2 * time.Second)
 		b.rt.change(func() { b.rt.scripts["app"] = lifecycletest.Script{IgnoreTerm: true} })
 		wait(10 * second)
 		require.NotNil(b, b.lastStatus().ContainerStatuses[0].State.Running)
-		b.deletePod(pod, 5)
+		b.deleteWithGrace(pod, 5)
 		wait(20 * second)
 		require.Equal(b, []stop{{id: "uid/app", timeout: 5, at: 12 * second}}, b.stops())
 		require.Equal(b, v1.PodFailed, b.lastStatus().Phase)

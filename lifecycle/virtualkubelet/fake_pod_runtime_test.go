@@ -219,14 +219,14 @@ func (p *fakePodRuntime) Delete(_ context.Context, pod *v1.Pod) error {
 	return nil
 }
 
-// kept returns the UIDs of the stored pods.
-func (p *fakePodRuntime) kept() (uids []types.UID) {
+// storedUIDs returns the UIDs of the stored pods.
+func (p *fakePodRuntime) storedUIDs() (uids []types.UID) {
 	p.change(func() { uids = slices.Collect(maps.Keys(p.pods)) })
 	return uids
 }
 
-// calls returns one of the counts (lists, deletes or creates).
-func (p *fakePodRuntime) calls(count *int) (n int) {
+// countOf returns one of the counts (lists, deletes or creates).
+func (p *fakePodRuntime) countOf(count *int) (n int) {
 	p.change(func() { n = *count })
 	return n
 }

@@ -16,36 +16,31 @@ import (
 	"github.com/kubegrace/kubegrace/lifecycle/virtualkubelet"
 )
 
-// A pod with a sleep hook of 100 s is deleted with a grace period of 120 s, and at 10 s by force, which removes it from the
-// API server. As virtual-kubelet does then, the test passes the provider's own copy of the pod to DeletePod. The pod has 1 s
-// more: the hook is cut at 11 s, and the container is killed after the minimum of 2 s, at 13 s.
+// A pod with a sleep hook of 100 s is deleted with a grace period of 120 s, and at 10 s by force, which removes it from the API
+// server. virtual-kubelet then passes the provider's own copy of the pod to DeletePod. The pod has 1 s more: the hook is cut at
+// 11 s, and the container is killed after the minimum of 2 s, at 13 s.
 func TestAForcedDeletionHasOneSecond(t *testing.T) {
 	inBubble(t, func(b *testbed) {
 		b.rt.scripts["app"] = lifecycletest.Script{IgnoreTerm: true}
 		pod := podOf(withSleepHook("app", 100))
 		b.create(pod)
-		b.deletePod(pod, 120)
+		b.deleteWithGrace(pod, 120)
 		wait(10 * second)
-		own, err := b.GetPod(b.Context(), "ns", "pod")
-		require.NoError(b, err)
-		require.NoError(b, b.DeletePod(b.Context(), own))
+		require.NoError(b, b.DeletePod(b.Context(), b.currentPod()))
 		wait(3 * second)
 		require.Equal(b, []stop{{id: "uid/app", timeout: 2, at: 11 * second}}, b.stops())
 		require.Equal(b, 13*second, b.lastNotification().at)
 	})
 }
 
-// virtual-kubelet deletes a running pod that the API server no longer has. The provider has not seen a deletion of it before,
-// so this does not count as a forced deletion: the pod has its own 30 s.
+// virtual-kubelet deletes a running pod that the API server no longer has, with the provider's own copy of it. The provider has
+// not seen a deletion of it before, so this is no forced deletion: the pod has its own 30 s. A second call changes nothing.
 func TestAPodMissingFromTheAPIServerHasItsOwnGracePeriod(t *testing.T) {
 	inBubble(t, func(b *testbed) {
 		b.rt.scripts["app"] = lifecycletest.Script{IgnoreTerm: true}
-		b.create(podOf(plain("app")))
-		for range 2 { // the second copy has the terminating annotation, and changes nothing
-			own, err := b.GetPod(b.Context(), "ns", "pod")
-			require.NoError(b, err)
-			require.NoError(b, b.DeletePod(b.Context(), own))
-		}
+		b.create(podOf(container("app")))
+		require.NoError(b, b.DeletePod(b.Context(), b.currentPod()))
+		require.NoError(b, b.DeletePod(b.Context(), b.currentPod()))
 		wait(time.Minute)
 		require.Equal(b, []stop{{id: "uid/app", timeout: 30, at: 0}}, b.stops())
 	})
@@ -57,7 +52,7 @@ func TestClockSkewDoesNotShortenANewDeletion(t *testing.T) {
 	for _, skew := range []time.Duration{-time.Hour, time.Hour} {
 		inBubble(t, func(b *testbed) {
 			b.rt.scripts["app"] = lifecycletest.Script{IgnoreTerm: true}
-			pod := podOf(plain("app"))
+			pod := podOf(container("app"))
 			b.create(pod)
 			require.NoError(b, b.DeletePod(b.Context(), deleted(pod, 30, time.Now().Add(skew))))
 			wait(time.Minute)
@@ -79,36 +74,39 @@ func TestAnUnknownPodIsNotFound(t *testing.T) {
 	})
 }
 
-// An earlier pod, with the UID "uid", has ended, and a new one with the same name and the UID "2" runs. DeletePod stops the
+// An earlier pod, with the UID "uid", has ended, and a new one with the same name and the UID "new" runs. DeletePod stops the
 // new pod if it gets that UID, or none, which means the newest pod with the name. For any other UID it returns NotFound.
 func TestTheUIDDecidesWhichPodIsDeleted(t *testing.T) {
 	for name, test := range map[string]struct {
 		uid   types.UID // of the pod that DeletePod gets
-		stops []stop    // the calls of StopContainer; nil: DeletePod returns NotFound
+		stops bool      // the new pod; else DeletePod returns NotFound
 	}{
-		"the UID of the new pod":     {"2", []stop{{id: "2/app", timeout: 30, at: second}}},
-		"the UID of the earlier pod": {"uid", nil},
-		"an unknown UID":             {"3", nil},
-		"no UID":                     {"", []stop{{id: "2/app", timeout: 30, at: second}}},
+		"the UID of the new pod":     {uid: "new", stops: true},
+		"the UID of the earlier pod": {uid: "uid"},
+		"an unknown UID":             {uid: "3"},
+		"no UID":                     {uid: "", stops: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			inBubble(t, func(b *testbed) {
-				previous, pod := podOf(plain("app")), podOf(plain("app"))
-				pod.UID = "2"
-				b.create(previous)
-				b.deletePod(previous, 0)
+				earlier, pod := podOf(container("app")), podOf(container("app"))
+				pod.UID = "new"
+				b.create(earlier)
+				b.deleteWithGrace(earlier, 0)
 				wait(second)
 				b.create(pod)
-				before := len(b.stops())
+
 				passed := deleted(pod, 30, time.Now())
 				passed.UID = test.uid
 				err := b.DeletePod(b.Context(), passed)
-				require.Equal(b, test.stops == nil, errdefs.IsNotFound(err))
 				wait(second)
-				require.Equal(b, test.stops, append([]stop(nil), b.stops()[before:]...))
-				if test.stops != nil {
-					require.Equal(b, types.UID("2"), b.lastNotification().pod.UID)
+				if !test.stops {
+					require.True(b, errdefs.IsNotFound(err))
+					require.Len(b, b.stops(), 1, "only the stop of the earlier pod")
+					return
 				}
+				require.NoError(b, err)
+				require.Equal(b, stop{id: "new/app", timeout: 30, at: second}, b.stops()[1])
+				require.Equal(b, pod.UID, b.lastNotification().pod.UID)
 			})
 		})
 	}
@@ -120,13 +118,14 @@ func TestADeletedPodIsKeptUntilNotifyPods(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p, err := virtualkubelet.New(virtualkubelet.Options{Runtime: newScriptedRuntime()})
 		require.NoError(t, err)
-		require.NoError(t, p.CreatePod(t.Context(), podOf(plain("app"))))
+		require.NoError(t, p.CreatePod(t.Context(), podOf(container("app"))))
 		synctest.Wait()
-		require.NoError(t, p.DeletePod(t.Context(), podOf(plain("app"))))
+		require.NoError(t, p.DeletePod(t.Context(), podOf(container("app"))))
 		synctest.Wait()
 		status, err := p.GetPodStatus(t.Context(), "ns", "pod")
 		require.NoError(t, err)
 		require.Equal(t, v1.PodSucceeded, status.Phase)
+
 		notified := make(chan *v1.Pod, 1)
 		p.NotifyPods(t.Context(), func(pod *v1.Pod) { notified <- pod })
 		require.Equal(t, *status, (<-notified).Status)
@@ -142,7 +141,7 @@ func TestCloseBeforeNotifyPods(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p, err := virtualkubelet.New(virtualkubelet.Options{Runtime: newScriptedRuntime()})
 		require.NoError(t, err)
-		require.NoError(t, p.CreatePod(t.Context(), podOf(plain("app"))))
+		require.NoError(t, p.CreatePod(t.Context(), podOf(container("app"))))
 		synctest.Wait()
 		require.NoError(t, p.Close(t.Context()))
 	})
@@ -153,10 +152,10 @@ func TestCloseBeforeNotifyPods(t *testing.T) {
 func TestACopiedTerminatingAnnotationIsIgnored(t *testing.T) {
 	inBubble(t, func(b *testbed) {
 		b.rt.scripts["app"] = lifecycletest.Script{IgnoreTerm: true}
-		pod := podOf(plain("app"))
+		pod := podOf(container("app"))
 		pod.Annotations = map[string]string{"virtualkubelet.kubegrace.dev/terminating": "true"}
 		b.create(pod)
-		b.deletePod(pod, 10)
+		b.deleteWithGrace(pod, 10)
 		wait(time.Minute)
 		require.Equal(b, []stop{{id: "uid/app", timeout: 10, at: 0}}, b.stops())
 	})

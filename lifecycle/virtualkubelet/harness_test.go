@@ -139,8 +139,8 @@ func (b *testbed) create(pod *v1.Pod) {
 	synctest.Wait()
 }
 
-// deletePod calls DeletePod with the pod as the API server has it after a deletion, with a grace period in seconds.
-func (b *testbed) deletePod(pod *v1.Pod, seconds int64) {
+// deleteWithGrace calls DeletePod with the pod as the API server has it after a deletion, with a grace period in seconds.
+func (b *testbed) deleteWithGrace(pod *v1.Pod, seconds int64) {
 	require.NoError(b, b.DeletePod(b.Context(), deleted(pod, seconds, time.Now())))
 }
 

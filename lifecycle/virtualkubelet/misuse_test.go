@@ -170,7 +170,7 @@ func (m *misusedPods) alsoList(other *v1.Pod) {
 func (*misusedPods) Stop(context.Context, *v1.Pod, int64) error { return nil }
 func (*misusedPods) Delete(context.Context, *v1.Pod) error      { return nil }
 
-// misuse has what a case of TestMisuse needs: a provider, its options, and a log of which it checks the lines.
+// misuse has what a case of playMisuses needs: a provider, its options, and a log of which it checks the lines.
 type misuse struct {
 	logLines
 	*virtualkubelet.Provider
@@ -213,7 +213,7 @@ func (m *misuse) createPod(containers ...string) *v1.Pod {
 	if m.Provider == nil {
 		m.makeProvider()
 	}
-	pod := misusedPod("w", "uid", containers...)
+	pod := podInDefault("w", "uid", containers...)
 	require.NoError(m, m.CreatePod(m.Context(), pod))
 	synctest.Wait()
 	return pod
@@ -226,8 +226,8 @@ func (m *misuse) close() error {
 	return m.Close(ctx)
 }
 
-// misusedPod returns a pod in namespace default with a grace period of 5 s.
-func misusedPod(name string, uid types.UID, containers ...string) *v1.Pod {
+// podInDefault returns a pod in namespace default with a grace period of 5 s.
+func podInDefault(name string, uid types.UID, containers ...string) *v1.Pod {
 	pod := &v1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name, UID: uid},
 		Spec:       v1.PodSpec{TerminationGracePeriodSeconds: ptr.To(int64(5))},
@@ -242,49 +242,81 @@ func misusedPod(name string, uid types.UID, containers ...string) *v1.Pod {
 // call, or from the end of its time limit if it has one.
 const hangIsLogged = 6 * time.Second
 
-// Each case is a mistake that an embedder can make. The error or the log must say what is wrong, so that the embedder
-// can find it; nothing may hang or panic.
-//
-// A call that hangs is logged 5 s after its time limit, which is 2 min for StartContainer and Create, and 30 s for Running,
-// Statuses and ContainerEnded. Admit, ExitCode, Status and the callback of NotifyPods have no limit.
-func TestMisuse(t *testing.T) {
-	for name, do := range map[string]func(m *misuse){
+// playMisuses plays cases, each with a misuse of its own. Each case is a mistake that an embedder can make. The error or the log
+// must say what is wrong, so that the embedder can find it; nothing may hang or panic.
+func playMisuses(t *testing.T, cases map[string]func(m *misuse)) {
+	t.Helper()
+	for name, play := range cases {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				m := &misuse{
+					logLines: logLines{T: t, mu: &sync.Mutex{}, lines: &[]string{}},
+					rt:       &misusedRuntime{Runtime: lifecycletest.NewRuntime()}, pods: &misusedPods{},
+					release: make(chan struct{}), notified: &[]*v1.Pod{},
+				}
+				m.options.Runtime = m.rt
+				defer func() {
+					select {
+					case <-m.release:
+					default:
+						close(m.release)
+					}
+					m.rt.Release()
+					require.NoError(t, m.Close(t.Context()))
+				}()
+				play(m)
+			})
+		})
+	}
+}
+
+// Pods that contradict each other, themselves or the runtime are refused, or logged.
+func TestMisuseOfPods(t *testing.T) {
+	playMisuses(t, map[string]func(m *misuse){
 		"two containers with one name": func(m *misuse) {
 			m.makeProvider()
-			err := m.CreatePod(m.Context(), misusedPod("w", "uid", "a", "a"))
+			err := m.CreatePod(m.Context(), podInDefault("w", "uid", "a", "a"))
 			require.EqualError(m, err, `pod default/w is refused: spec: two containers have the name "a"`)
-			err = m.Adopt(m.Context(), virtualkubelet.Adopted{Pod: misusedPod("w", "uid", "a", "a")})
+			err = m.Adopt(m.Context(), virtualkubelet.Adopted{Pod: podInDefault("w", "uid", "a", "a")})
 			require.ErrorContains(m, err, "two containers have the name")
-		},
-		"a pod without UID and name": func(m *misuse) {
-			m.makeProvider()
-			for method, err := range callAll(m.T, m.Provider, &v1.Pod{Spec: v1.PodSpec{Containers: []v1.Container{{Name: "a"}}}}) {
-				require.EqualError(m, err, "the pod has neither a UID nor a name", method)
-			}
 		},
 		"two pods with one UID": func(m *misuse) {
 			m.createPod("a")
-			other := misusedPod("other", "uid", "a")
+			other := podInDefault("other", "uid", "a")
 			want := `pod default/other is refused: metadata.uid: "uid" is that of pod default/w`
 			require.EqualError(m, m.CreatePod(m.Context(), other), want)
 			require.EqualError(m, m.UpdatePod(m.Context(), other), want)
 			require.EqualError(m, m.Adopt(m.Context(), virtualkubelet.Adopted{Pod: other}), want)
 		},
-		"StartContainer returns no ID": func(m *misuse) {
+		"a pod of a previous agent is not adopted": func(m *misuse) {
+			m.rt.Start(podInDefault("w", "uid", "a", "b"), "b", "of-the-previous-agent", lifecycletest.Script{})
+			m.createPod("a", "b")
+			wait(time.Minute)
+			m.requireLogged(`A call has failed: the runtime lists container "b" twice, with the IDs "of-the-previous-agent" and "w/b": ` +
+				"was the pod not adopted after a restart of the agent pod=default/w call=the search for runs of a previous agent")
+		},
+	})
+}
+
+// StartContainer does not do what its contract says. The log has one line about it. A call that hangs is logged 5 s after its
+// time limit of 2 min.
+func TestMisuseOfStartContainer(t *testing.T) {
+	playMisuses(t, map[string]func(m *misuse){
+		"it returns no ID": func(m *misuse) {
 			m.rt.startContainer = func(*v1.Pod, string) (string, error) { return "", nil }
 			m.createPod("a")
 			wait(time.Minute)
 			m.requireLogged(`A call has failed: StartContainer has returned no ID of container "a" pod=default/w call=StartContainer of container a`)
 			require.Equal(m, "StartError", m.lastStatus().ContainerStatuses[0].LastTerminationState.Terminated.Reason)
 		},
-		"StartContainer panics": func(m *misuse) {
+		"it panics": func(m *misuse) {
 			m.rt.startContainer = func(*v1.Pod, string) (string, error) { panic("no image") }
 			m.createPod("a")
 			wait(time.Minute)
 			m.requireLogged("A call has failed: ")
 			require.Equal(m, "StartError", m.lastStatus().ContainerStatuses[0].LastTerminationState.Terminated.Reason)
 		},
-		"a start fails twice": func(m *misuse) {
+		"it fails twice": func(m *misuse) {
 			failures := 2
 			m.rt.startContainer = func(pod *v1.Pod, name string) (string, error) {
 				if failures--; failures >= 0 {
@@ -298,7 +330,7 @@ func TestMisuse(t *testing.T) {
 			m.requireLogged("A call has failed: no image")
 			m.requireLogged("A call has succeeded after earlier failures pod=default/w call=StartContainer of container a failures=2")
 		},
-		"one ID for two containers": func(m *misuse) {
+		"it returns one ID for two containers": func(m *misuse) {
 			m.rt.startContainer = func(pod *v1.Pod, name string) (string, error) {
 				m.rt.Start(pod, name, "1", lifecycletest.Script{})
 				return "1", nil
@@ -306,7 +338,7 @@ func TestMisuse(t *testing.T) {
 			m.createPod("a", "b")
 			m.requireLogged(`A call has failed: StartContainer has returned the ID "1" of container `) // of a or b, whichever gets the ID later
 		},
-		"StartContainer returns an ID that is not listed": func(m *misuse) {
+		"it returns an ID that is not listed": func(m *misuse) {
 			m.rt.startContainer = func(pod *v1.Pod, name string) (string, error) {
 				m.rt.Start(pod, name, "real-id", lifecycletest.Script{})
 				return "other-id", nil
@@ -317,7 +349,7 @@ func TestMisuse(t *testing.T) {
 				"pod=default/w containerName=a containerID=other-id listedIDs=[real-id]")
 			m.requireUnknownExitCode()
 		},
-		"StartContainer hangs": func(m *misuse) {
+		"it hangs": func(m *misuse) {
 			m.rt.startContainer = func(*v1.Pod, string) (string, error) { m.hang(); return "", nil }
 			pod := m.createPod("a")
 			wait(2*time.Minute + hangIsLogged) // the time limit of a start is 2 min
@@ -327,13 +359,20 @@ func TestMisuse(t *testing.T) {
 			m.requireLogged("A call has not returned since its context ended pod=default/w containerName=a call=the start after=5s")
 			require.ErrorContains(m, m.close(), "calls that have not returned: StartContainer of container a of default/w: ")
 		},
-		"Running hangs": func(m *misuse) {
+	})
+}
+
+// Running, which lists the containers, does not do what its contract says. The log has one line about it, and the pod keeps
+// running. A call that hangs is logged 5 s after its time limit of 30 s.
+func TestMisuseOfRunning(t *testing.T) {
+	playMisuses(t, map[string]func(m *misuse){
+		"it hangs": func(m *misuse) {
 			m.createPod("a")
 			m.rt.setList(func(context.Context) ([]lifecycle.Container, error) { m.hang(); return nil, nil })
 			wait(time.Minute)
 			m.requireLogged("A call has not returned pod=default/w call=Running after=35s")
 		},
-		"Running fails": func(m *misuse) {
+		"it fails in two ways": func(m *misuse) {
 			m.createPod("a")
 			for _, text := range []string{"no bus", "no disk"} {
 				m.rt.setList(func(context.Context) ([]lifecycle.Container, error) { return nil, errors.New(text) })
@@ -342,13 +381,13 @@ func TestMisuse(t *testing.T) {
 			}
 			require.Equal(m, v1.PodRunning, m.lastStatus().Phase)
 		},
-		"Running returns only when its context ends": func(m *misuse) {
+		"it returns only when its context ends": func(m *misuse) {
 			m.createPod("a")
 			m.rt.setList(func(ctx context.Context) ([]lifecycle.Container, error) { <-ctx.Done(); return nil, ctx.Err() })
 			wait(2 * time.Minute)
 			m.requireLogged("A call has failed: Running has not returned within 30s: context deadline exceeded pod=default/w")
 		},
-		"Running panics": func(m *misuse) {
+		"it panics": func(m *misuse) {
 			m.createPod("a")
 			m.rt.setList(func(context.Context) ([]lifecycle.Container, error) { panic("boom") })
 			wait(time.Minute)
@@ -357,6 +396,13 @@ func TestMisuse(t *testing.T) {
 			wait(time.Minute)
 			m.requireLogged("A call has succeeded after earlier failures pod=default/w call=Running failures=")
 		},
+	})
+}
+
+// One of the embedder's other functions hangs, fails or panics. The log has a line about it. A call that hangs is logged after
+// 5 s, one of ContainerEnded 5 s after its time limit of 30 s.
+func TestMisuseOfOtherFunctions(t *testing.T) {
+	playMisuses(t, map[string]func(m *misuse){
 		"the callback of NotifyPods hangs": func(m *misuse) {
 			m.makeProvider()
 			m.NotifyPods(m.Context(), func(*v1.Pod) { m.hang() })
@@ -406,13 +452,6 @@ func TestMisuse(t *testing.T) {
 			close(m.release)
 			require.NoError(m, <-ended)
 		},
-		"a pod of a previous agent is not adopted": func(m *misuse) {
-			m.rt.Start(misusedPod("w", "uid", "a", "b"), "b", "of-the-previous-agent", lifecycletest.Script{})
-			m.createPod("a", "b")
-			wait(time.Minute)
-			m.requireLogged(`A call has failed: the runtime lists container "b" twice, with the IDs "of-the-previous-agent" and "w/b": ` +
-				"was the pod not adopted after a restart of the agent pod=default/w call=the search for runs of a previous agent")
-		},
 		"Admit refuses without a reason": func(m *misuse) {
 			m.options.Admit = func(*v1.Pod) shutdown.Admission { return shutdown.Admission{} }
 			m.createPod("a")
@@ -446,6 +485,13 @@ func TestMisuse(t *testing.T) {
 			wait(time.Minute)
 			m.requireLogged("A call has failed: busy pod=default/w call=ContainerEnded of container a")
 		},
+	})
+}
+
+// A PodRuntime does not do what its contract says. The log has one line about it. A call that hangs is logged 5 s after its time
+// limit, which is 30 s for Statuses and 2 min for Create.
+func TestMisuseOfAPodRuntime(t *testing.T) {
+	playMisuses(t, map[string]func(m *misuse){
 		"Statuses hangs": func(m *misuse) {
 			m.options.Runtime, m.options.Pods = nil, m.pods
 			m.pods.statuses = func(context.Context) { m.hang() }
@@ -459,7 +505,7 @@ func TestMisuse(t *testing.T) {
 			m.createPod("a")
 			wait(hangIsLogged)
 			for text, wrong := range map[string]*v1.Pod{
-				"the list of Statuses: pod default/x: UID: must be set": misusedPod("x", ""),
+				"the list of Statuses: pod default/x: UID: must be set": podInDefault("x", ""),
 				"the list of Statuses: pod 1 is nil":                    nil,
 			} {
 				m.pods.alsoList(wrong)
@@ -485,28 +531,7 @@ func TestMisuse(t *testing.T) {
 			wait(3 * time.Minute)
 			m.requireLogged("A call has not returned pod=default/w call=Create after=2m5s")
 		},
-	} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				m := &misuse{
-					logLines: logLines{T: t, mu: &sync.Mutex{}, lines: &[]string{}},
-					rt:       &misusedRuntime{Runtime: lifecycletest.NewRuntime()}, pods: &misusedPods{},
-					release: make(chan struct{}), notified: &[]*v1.Pod{},
-				}
-				m.options.Runtime = m.rt
-				defer func() {
-					select {
-					case <-m.release:
-					default:
-						close(m.release)
-					}
-					m.rt.Release()
-					require.NoError(t, m.Close(t.Context()))
-				}()
-				do(m)
-			})
-		})
-	}
+	})
 }
 
 // The error of New names all invalid options; those of the terminator, if the others are valid.
@@ -560,7 +585,7 @@ func callAll(t *testing.T, p *virtualkubelet.Provider, pod *v1.Pod) map[string]e
 // A Provider that was not made with New returns an error from each method, instead of a panic.
 func TestMethodsOfTheZeroProviderFail(t *testing.T) {
 	for _, p := range []*virtualkubelet.Provider{{}, nil} {
-		errs := callAll(t, p, podOf(plain("app")))
+		errs := callAll(t, p, podOf(container("app")))
 		_, errs["GetPod"] = p.GetPod(t.Context(), "ns", "pod")
 		_, errs["GetPodStatus"] = p.GetPodStatus(t.Context(), "ns", "pod")
 		_, errs["GetPods"] = p.GetPods(t.Context())
@@ -573,11 +598,16 @@ func TestMethodsOfTheZeroProviderFail(t *testing.T) {
 	}
 }
 
-// Every method returns an error for a nil pod, and CreatePod for a pod without containers. None panics.
+// Every method returns an error for a nil pod and for one without UID and name, and CreatePod for a pod without containers. None
+// panics.
 func TestInvalidPodsAreRejected(t *testing.T) {
 	inBubble(t, func(b *testbed) {
 		for method, err := range callAll(t, b.Provider, nil) {
 			require.EqualError(b, err, "the pod is nil", method)
+		}
+		nameless := &v1.Pod{Spec: v1.PodSpec{Containers: []v1.Container{{Name: "a"}}}}
+		for method, err := range callAll(t, b.Provider, nameless) {
+			require.EqualError(b, err, "the pod has neither a UID nor a name", method)
 		}
 		err := b.CreatePod(b.Context(), podOf())
 		require.EqualError(b, err, "pod ns/pod is refused: spec.containers: must not be empty")

@@ -16,12 +16,12 @@ import (
 	"github.com/kubegrace/kubegrace/lifecycle/lifecycletest"
 )
 
-// virtual-kubelet's callback blocks for one of two pods. The other pod's statuses are sent all the same. The blocked
-// pod ends, but is kept until virtual-kubelet has its final status: until then DeletePod does not return NotFound.
+// virtual-kubelet's callback blocks for one of two pods. The other pod's statuses are sent nevertheless. The blocked pod ends,
+// but is kept until virtual-kubelet has its final status: until then DeletePod does not return NotFound.
 func TestABlockingCallbackDelaysOnlyItsPod(t *testing.T) {
 	inBubble(t, func(b *testbed) {
 		var mu sync.Mutex
-		var phases []v1.PodPhase
+		var sent []v1.PodPhase
 		release := make(chan struct{})
 		b.NotifyPods(b.Context(), func(pod *v1.Pod) {
 			if pod.Name == "pod" {
@@ -29,20 +29,21 @@ func TestABlockingCallbackDelaysOnlyItsPod(t *testing.T) {
 			}
 			mu.Lock()
 			defer mu.Unlock()
-			phases = append(phases, pod.Status.Phase)
+			sent = append(sent, pod.Status.Phase)
 		})
 		b.rt.scripts["app"] = lifecycletest.Script{ExitAfterTerm: 2 * second}
-		pod, other := podOf(plain("app")), podNamed("other", plain("app"))
+		pod := podOf(container("app"))
 		b.create(pod)
-		b.create(other)
-		b.deletePod(pod, 30)
+		b.create(podNamed("other", container("app")))
+		b.deleteWithGrace(pod, 30)
 		wait(9 * second)
-		require.Equal(b, v1.PodRunning, phases[len(phases)-1], "the other pod is not delayed")
+		require.Equal(b, v1.PodRunning, sent[len(sent)-1], "of the other pod")
 		require.Equal(b, v1.PodSucceeded, b.currentPod().Status.Phase)
-		require.NoError(b, b.DeletePod(b.Context(), pod), "the pod is kept until virtual-kubelet has its final status")
+		require.NoError(b, b.DeletePod(b.Context(), pod))
+
 		close(release)
-		wait(0)
-		require.Equal(b, v1.PodSucceeded, phases[len(phases)-1])
+		synctest.Wait()
+		require.Equal(b, v1.PodSucceeded, sent[len(sent)-1])
 		_, err := b.GetPod(b.Context(), "ns", "pod")
 		require.True(b, errdefs.IsNotFound(err))
 	})
@@ -62,9 +63,9 @@ func TestCloseSendsTheLastStatus(t *testing.T) {
 			last[pod.UID] = pod.Status.Phase
 		})
 		for i := range 20 {
-			pod := podNamed(strconv.Itoa(i), plain("app"))
+			pod := podNamed(strconv.Itoa(i), container("app"))
 			b.create(pod)
-			b.deletePod(pod, 30)
+			b.deleteWithGrace(pod, 30)
 		}
 		synctest.Wait()
 		var closing sync.WaitGroup

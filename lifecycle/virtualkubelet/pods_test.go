@@ -36,8 +36,8 @@ func podNamed(name string, containers ...v1.Container) *v1.Pod {
 	return pod
 }
 
-// plain returns a container without a hook.
-func plain(name string) v1.Container { return v1.Container{Name: name, Image: "image"} }
+// container returns a container without a hook.
+func container(name string) v1.Container { return v1.Container{Name: name, Image: "image"} }
 
 // sidecar returns a restartable init container.
 func sidecar(name string) v1.Container {
@@ -56,8 +56,8 @@ func withExecHook(name string) v1.Container {
 	return v1.Container{Name: name, Lifecycle: &v1.Lifecycle{PreStop: hook}}
 }
 
-// terminated returns the terminated state of a container, and fails the test if it has none.
-func terminated(t require.TestingT, status v1.PodStatus, name string) v1.ContainerStateTerminated {
+// terminatedState returns the terminated state of a container, and fails the test if it has none.
+func terminatedState(t require.TestingT, status v1.PodStatus, name string) v1.ContainerStateTerminated {
 	all := slices.Concat(status.InitContainerStatuses, status.ContainerStatuses)
 	i := slices.IndexFunc(all, func(s v1.ContainerStatus) bool { return s.Name == name })
 	require.GreaterOrEqual(t, i, 0, name)

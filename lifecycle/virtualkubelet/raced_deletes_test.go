@@ -14,16 +14,13 @@ import (
 
 	"github.com/stretchr/testify/require"
 	v1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/kubegrace/kubegrace/lifecycle/virtualkubelet"
 )
 
 // numberedPod returns the pod pod-i, with two containers that have an exec hook.
 func numberedPod(i int) *v1.Pod {
-	pod := podOf(withExecHook("app"), withExecHook("web"))
-	pod.Name, pod.UID = fmt.Sprint("pod-", i), types.UID(fmt.Sprint("uid-", i))
-	return pod
+	return podNamed(fmt.Sprint("pod-", i), withExecHook("app"), withExecHook("web"))
 }
 
 // racedRuntime counts, in concurrent, the StopContainer calls for a container that another call is stopping.
@@ -52,12 +49,12 @@ func TestDeletionsRacingWithCreations(t *testing.T) {
 		rt := &racedRuntime{}
 		inBubble(t, func(b *testbed) {
 			b.rt.beforeStart = func(context.Context, string) error { runtime.Gosched(); return nil }
-			var callers sync.WaitGroup
+			var racing sync.WaitGroup
 			for i := range pods {
 				pod := numberedPod(i)
-				callers.Go(func() { require.NoError(b, b.CreatePod(b.Context(), pod)) })
+				racing.Go(func() { require.NoError(b, b.CreatePod(b.Context(), pod)) })
 				for spins := range 2 {
-					callers.Go(func() {
+					racing.Go(func() {
 						for range spins * (i % 7) { // so that the two come at different times
 							runtime.Gosched()
 						}
@@ -65,11 +62,10 @@ func TestDeletionsRacingWithCreations(t *testing.T) {
 					})
 				}
 			}
-			callers.Wait()
+			racing.Wait()
 			synctest.Wait()
 			for i := range pods {
-				pod := numberedPod(i)
-				_ = b.DeletePod(b.Context(), deleted(pod, 30, time.Now())) // most are gone
+				_ = b.DeletePod(b.Context(), deleted(numberedPod(i), 30, time.Now())) // most are gone
 			}
 			wait(time.Minute)
 			hooks := map[string]int{}
@@ -96,12 +92,12 @@ func TestDeletionsRacingWithCreations(t *testing.T) {
 // forgotten pod remains.
 func TestPodsWithoutAnExitWatcherLeaveNoGoroutine(t *testing.T) {
 	inBubble(t, func(b *testbed) {
-		b.rt.noExits = true
+		b.rt.cannotWatchExits = true
 		before := runtime.NumGoroutine()
 		for i := range 100 {
 			pod := numberedPod(i)
 			b.create(pod)
-			b.deletePod(pod, 30)
+			b.deleteWithGrace(pod, 30)
 			wait(time.Minute)
 		}
 		require.LessOrEqual(b, runtime.NumGoroutine(), before+5, "far fewer than one for each pod")

@@ -143,8 +143,8 @@ type randomNode struct {
 func newRandomNode(b *testbed, kind string, seed uint64) *randomNode {
 	b.rt.scripts["app"] = lifecycletest.Script{ExitAfterTerm: 7 * second}
 	b.rt.scripts["log"] = lifecycletest.Script{IgnoreTerm: true}
-	b.rt.codes["app"] = int32(seed % 2)
-	b.rt.noExitCodes = seed%3 == 0
+	b.rt.exitCodes["app"] = int32(seed % 2)
+	b.rt.knowsNoExitCodes = seed%3 == 0
 	rt := &randomRuntime{scriptedRuntime: b.rt, random: rand.New(rand.NewPCG(seed, 1)), runs: map[string]*v1.Pod{}, endReported: map[types.UID]bool{}}
 	n := &randomNode{testbed: b, rt: rt, pods: map[string]*v1.Pod{}, options: func(*virtualkubelet.Options) {}}
 	if kind == "whole pods" {
@@ -166,7 +166,7 @@ func (n *randomNode) start() {
 // create creates a pod with a new UID. A pod that has the name already is replaced.
 func (n *randomNode) create(name string) {
 	n.uids++
-	pod := podOf(plain("app"), plain("log"))
+	pod := podOf(container("app"), container("log"))
 	pod.Name, pod.UID = name, types.UID(fmt.Sprintf("%s-%d", name, n.uids))
 	pod.Spec.RestartPolicy = []v1.RestartPolicy{v1.RestartPolicyAlways, v1.RestartPolicyNever, v1.RestartPolicyOnFailure}[n.rt.intn(3)]
 	if n.rt.intn(2) == 0 {
@@ -265,7 +265,7 @@ func (n *randomNode) requireNothingIsLeft() {
 	require.NoError(n, err)
 	require.Empty(n, known)
 	if n.podRuntime != nil {
-		require.Empty(n, n.podRuntime.kept())
+		require.Empty(n, n.podRuntime.storedUIDs())
 	}
 }
 

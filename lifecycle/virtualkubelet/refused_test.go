@@ -21,14 +21,14 @@ import (
 func TestCreatePodIsRefusedForATerminatingPod(t *testing.T) {
 	inBubble(t, func(b *testbed) {
 		b.rt.scripts["app"] = lifecycletest.Script{IgnoreTerm: true}
-		pod := podOf(plain("app"))
+		pod := podOf(container("app"))
 		err := b.CreatePod(b.Context(), deleted(pod, 30, time.Now()))
 		require.ErrorIs(b, err, lifecycle.ErrTerminating)
 		require.True(b, errdefs.IsInvalidInput(err))
 
 		b.create(pod)
 		require.NoError(b, b.CreatePod(b.Context(), pod), "the pod runs already")
-		b.deletePod(pod, 30)
+		b.deleteWithGrace(pod, 30)
 		err = b.CreatePod(b.Context(), pod)
 		require.ErrorIs(b, err, lifecycle.ErrTerminating)
 		require.EqualError(b, err, "pod ns/pod is refused: pod is being terminated")
@@ -41,7 +41,7 @@ func TestCreatePodIsRefusedForATerminatingPod(t *testing.T) {
 func TestNoPodIsCreatedOrAdoptedAfterClose(t *testing.T) {
 	inBubble(t, func(b *testbed) {
 		require.NoError(b, b.Close(b.Context()))
-		err := b.CreatePod(b.Context(), podOf(plain("app")))
+		err := b.CreatePod(b.Context(), podOf(container("app")))
 		require.ErrorIs(b, err, lifecycle.ErrClosed)
 		require.True(b, errdefs.IsInvalidInput(err))
 		err = b.Adopt(b.Context(), virtualkubelet.Adopted{Pod: podOf()})
@@ -68,13 +68,13 @@ func TestANewPodWaitsForTheOldOneWithItsName(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			inBubble(t, func(b *testbed) {
-				startedNames := b.rt.recordStarts(0 * second)
+				startedNames := b.rt.recordStartsThatTake(0)
 				b.rt.scripts["app"] = lifecycletest.Script{ExitAfterTerm: 9 * second}
-				previous, pod := podOf(plain("app")), podOf(plain("app"))
+				previous, pod := podOf(container("app")), podOf(container("app"))
 				pod.UID = "new"
 				b.create(previous)
 				if test.wasDeleted {
-					b.deletePod(previous, 30)
+					b.deleteWithGrace(previous, 30)
 				}
 				wait(second)
 				notifiedBefore := b.countNotifications(previous)
@@ -100,17 +100,17 @@ func TestTheThirdPodOfANameWaitsForTheFirst(t *testing.T) {
 	for name, between := range map[string]func(*testbed, *v1.Pod){
 		"replaced": func(*testbed, *v1.Pod) {},
 		"deleted": func(b *testbed, second *v1.Pod) {
-			b.deletePod(second, 30)
-			wait(0)
+			b.deleteWithGrace(second, 30)
+			synctest.Wait()
 			require.EqualValues(b, second.UID, b.lastNotification().pod.UID)
 			require.Equal(b, v1.PodFailed, b.lastStatus().Phase, "the second pod ends at once, although the first runs")
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			inBubble(t, func(b *testbed) {
-				startedNames := b.rt.recordStarts(0 * second)
+				startedNames := b.rt.recordStartsThatTake(0)
 				b.rt.scripts["app"] = lifecycletest.Script{ExitAfterTerm: 9 * second}
-				first, next, last := podOf(plain("app")), podOf(plain("app")), podOf(plain("app"))
+				first, next, last := podOf(container("app")), podOf(container("app")), podOf(container("app"))
 				next.UID, last.UID = "next", "last"
 				b.create(first)
 				b.create(next)
@@ -135,7 +135,7 @@ func TestCreatePodIgnoresTheEndOfItsContext(t *testing.T) {
 	cancel()
 	for range 20 { // a dependence on the context would show only in some runs
 		inBubble(t, func(b *testbed) {
-			pod := podOf(plain("app"))
+			pod := podOf(container("app"))
 			b.create(pod)
 			next := pod.DeepCopy()
 			next.UID = "next"

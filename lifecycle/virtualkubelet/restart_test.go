@@ -54,7 +54,7 @@ func TestRestartBackOff(t *testing.T) {
 	inBubble(t, func(b *testbed) {
 		startTimes := b.recordStartTimes("app")
 		b.rt.scripts["app"] = lifecycletest.Script{ExitAfter: second}
-		b.create(restartingPod(plain("app")))
+		b.create(restartingPod(container("app")))
 		wait(1000 * second)
 		seconds := func(numbers ...int64) (spans []time.Duration) {
 			for _, n := range numbers {
@@ -76,7 +76,7 @@ func TestARunOfSevenMinutesDoesNotResetTheBackOff(t *testing.T) {
 	inBubble(t, func(b *testbed) {
 		startTimes := b.recordStartTimes("app")
 		b.rt.scripts["app"] = lifecycletest.Script{ExitAfter: 7 * time.Minute}
-		b.create(restartingPod(plain("app")))
+		b.create(restartingPod(container("app")))
 		wait(1300 * second)
 		require.Equal(b, []time.Duration{0, 420 * second, (420 + 420 + 10) * second, (850 + 420 + 20) * second}, startTimes())
 	})
@@ -88,8 +88,8 @@ func TestARunOfSevenMinutesDoesNotResetTheBackOff(t *testing.T) {
 func TestStatusOfARestartingContainer(t *testing.T) {
 	inBubble(t, func(b *testbed) {
 		b.rt.scripts["app"] = lifecycletest.Script{ExitAfter: second}
-		b.rt.codes["app"] = 3
-		pod := restartingPod(plain("app"))
+		b.rt.exitCodes["app"] = 3
+		pod := restartingPod(container("app"))
 		b.create(pod)
 		wait(5 * second)
 		status := b.lastStatus()
@@ -136,8 +136,8 @@ func TestRestartPolicies(t *testing.T) {
 			inBubble(t, func(b *testbed) {
 				startTimes := b.recordStartTimes("app")
 				b.rt.scripts["app"] = lifecycletest.Script{ExitAfter: second}
-				b.rt.codes["app"], b.rt.noExitCodes = test.code, test.code < 0
-				pod := podOf(plain("app"))
+				b.rt.exitCodes["app"], b.rt.knowsNoExitCodes = test.code, test.code < 0
+				pod := podOf(container("app"))
 				if pod.Spec.RestartPolicy = test.policy; test.own != "" {
 					pod.Spec.Containers[0].RestartPolicy = &test.own
 				}
@@ -147,8 +147,8 @@ func TestRestartPolicies(t *testing.T) {
 				status := b.lastStatus()
 				require.Equal(b, test.phase, status.Phase)
 				if test.code < 0 && test.phase == v1.PodFailed {
-					require.EqualValues(b, 137, terminated(b, status, "app").ExitCode)
-					require.Equal(b, "ContainerStatusUnknown", terminated(b, status, "app").Reason)
+					require.EqualValues(b, 137, terminatedState(b, status, "app").ExitCode)
+					require.Equal(b, "ContainerStatusUnknown", terminatedState(b, status, "app").Reason)
 				}
 			})
 		})
@@ -164,15 +164,15 @@ func TestInitContainersAndSidecarsRestart(t *testing.T) {
 		b.rt.scripts["init"] = lifecycletest.Script{ExitAfter: second}
 		b.rt.scripts["proxy"] = lifecycletest.Script{ExitAfter: 4 * second}
 		b.rt.scripts["app"] = lifecycletest.Script{ExitAfter: 20 * second}
-		b.rt.codes["init"] = 1
+		b.rt.exitCodes["init"] = 1
 		proxies := b.recordStartTimes("proxy")
-		pod := podOf(plain("app"))
+		pod := podOf(container("app"))
 		pod.Spec.RestartPolicy = v1.RestartPolicyOnFailure
-		pod.Spec.InitContainers = []v1.Container{plain("init"), sidecar("proxy")}
+		pod.Spec.InitContainers = []v1.Container{container("init"), sidecar("proxy")}
 		b.create(pod)
 		wait(5 * second)
 		require.Empty(b, proxies())
-		b.rt.change(func() { b.rt.codes["init"] = 0 })
+		b.rt.change(func() { b.rt.exitCodes["init"] = 0 })
 		wait(20 * second) // init at 0, 1 and 12 s; the others at 13 s
 		require.Equal(b, []time.Duration{13 * second, 17 * second}, proxies())
 		require.Equal(b, v1.PodRunning, b.lastStatus().Phase)
@@ -191,7 +191,7 @@ func TestAPodInBackOffHasNotCompleted(t *testing.T) {
 		startTimes := b.recordStartTimes("app")
 		b.rt.scripts["app"] = lifecycletest.Script{ExitAfter: second}
 		b.rt.scripts["other"] = lifecycletest.Script{ExitAfter: 5 * second}
-		pod := podOf(plain("app"), plain("other"))
+		pod := podOf(container("app"), container("other"))
 		pod.Spec.Containers[0].RestartPolicy = ptr.To(v1.ContainerRestartPolicyAlways)
 		b.create(pod)
 		wait(15 * second)
@@ -206,15 +206,15 @@ func TestADeletionEndsABackOff(t *testing.T) {
 	inBubble(t, func(b *testbed) {
 		startTimes := b.recordStartTimes("app")
 		b.rt.scripts["app"] = lifecycletest.Script{ExitAfter: second}
-		b.rt.codes["app"] = 3
-		pod := restartingPod(plain("app"))
+		b.rt.exitCodes["app"] = 3
+		pod := restartingPod(container("app"))
 		b.create(pod)
 		wait(5 * second)
-		b.deletePod(pod, 30)
+		b.deleteWithGrace(pod, 30)
 		wait(second)
 		require.Equal(b, v1.PodFailed, b.lastStatus().Phase)
-		require.EqualValues(b, 3, terminated(b, b.lastStatus(), "app").ExitCode)
-		require.True(b, terminated(b, b.lastStatus(), "app").FinishedAt.Time.Equal(b.began.Add(2*second)))
+		require.EqualValues(b, 3, terminatedState(b, b.lastStatus(), "app").ExitCode)
+		require.True(b, terminatedState(b, b.lastStatus(), "app").FinishedAt.Time.Equal(b.began.Add(2*second)))
 		wait(time.Minute)
 		require.Len(b, startTimes(), 2, "no third start")
 		require.Empty(b, b.stops())
@@ -227,10 +227,10 @@ func TestAnAdoptedContainerInBackOffRestarts(t *testing.T) {
 	inBubble(t, func(b *testbed) {
 		startTimes := b.recordStartTimes("app")
 		b.rt.scripts["app"] = lifecycletest.Script{ExitAfter: second}
-		b.create(restartingPod(plain("other"), plain("app")))
+		b.create(restartingPod(container("other"), container("app")))
 		wait(5 * second)
 		b.rt.change(func() { b.rt.scripts["app"] = lifecycletest.Script{} })
-		b.restart(virtualkubelet.Adopted{Pod: b.currentPod(), Alive: true})
+		b.restartAgent(virtualkubelet.Adopted{Pod: b.currentPod(), Alive: true})
 		require.Len(b, startTimes(), 3, "at 0 and 1 s, and now by the new agent")
 		require.NotNil(b, b.lastStatus().ContainerStatuses[0].State.Running)
 		require.EqualValues(b, 2, b.lastStatus().ContainerStatuses[1].RestartCount)
@@ -249,7 +249,7 @@ func TestAFailedStartIsRepeatedWithBackOff(t *testing.T) {
 			}
 			return nil
 		}
-		b.create(restartingPod(plain("app"), plain("other")))
+		b.create(restartingPod(container("app"), container("other")))
 		wait(second)
 		status := b.lastStatus()
 		require.NotNil(b, status.ContainerStatuses[1].State.Running)
@@ -265,20 +265,20 @@ func TestTenStartsAtMost(t *testing.T) {
 	for kind, change := range runtimeKinds() {
 		t.Run(kind, func(t *testing.T) {
 			inBubble(t, func(b *testbed) {
-				startedNames := b.rt.recordStarts(time.Minute)
+				startedNames := b.rt.recordStartsThatTake(time.Minute)
 				var pods []*v1.Pod
 				for i := range 25 {
-					pod := podNamed(strconv.Itoa(i), plain("app"))
+					pod := podNamed(strconv.Itoa(i), container("app"))
 					pods = append(pods, pod)
 					b.create(pod)
 				}
 				wait(5 * second)
 				require.Len(b, startedNames(), 10)
 				for _, pod := range slices.Backward(pods) { // those that wait first, so that none gets a slot that becomes free
-					b.deletePod(pod, 1)
+					b.deleteWithGrace(pod, 1)
 				}
 				wait(5 * second)
-				b.create(podOf(plain("app")))
+				b.create(podOf(container("app")))
 				wait(second)
 				require.Len(b, startedNames(), 11)
 				wait(61 * second)
@@ -299,9 +299,9 @@ func (b *testbed) podStatus(name string) *v1.PodStatus {
 // which exited at 7 s, has ended.
 func TestAFailedListIsRepeatedAfterOneSecond(t *testing.T) {
 	inBubble(t, func(b *testbed) {
-		b.rt.noExits = true
+		b.rt.cannotWatchExits = true
 		b.rt.scripts["app"] = lifecycletest.Script{ExitAfter: 7 * second}
-		b.create(podOf(plain("app")))
+		b.create(podOf(container("app")))
 		wait(9 * second)
 		b.rt.SetLists(lifecycletest.Lists{Err: errAway})
 		wait(1500 * time.Millisecond)
@@ -322,13 +322,13 @@ func TestContainerEndedPrecedesTheRestartAndTheStatus(t *testing.T) {
 		b = it
 		startTimes := b.recordStartTimes("app")
 		b.rt.scripts["app"] = lifecycletest.Script{ExitAfter: second}
-		pod := restartingPod(plain("app"))
+		pod := restartingPod(container("app"))
 		b.create(pod)
 		wait(4 * second)
 		require.NotNil(b, b.lastStatus().ContainerStatuses[0].State.Running, "ContainerEnded has not returned")
 		wait(3 * second)
 		require.Equal(b, []time.Duration{0, 6 * second}, startTimes())
-		b.deletePod(pod, 30)
+		b.deleteWithGrace(pod, 30)
 		wait(4 * second)
 		require.Equal(b, v1.PodRunning, b.lastStatus().Phase)
 		wait(10 * second)

@@ -42,13 +42,13 @@ func TestUpstreamLifecycleScenarios(t *testing.T) {
 // A deleted pod gets its final status and is then removed.
 func createStartDelete(t *testing.T, kind ...func(*virtualkubelet.Options)) {
 	c := prepareCluster(t, kind...)
-	created := c.create(podOf(plain("app")))
+	created := c.create(podOf(container("app")))
 	c.start()
 	c.awaitPod(func(now *v1.Pod) bool { return now.Status.Phase == v1.PodRunning })
 	seen := c.watch(created)
 	c.kubectlDelete(3)
 	final := c.await(seen, func(event watch.Event) bool { return event.Object.(*v1.Pod).Status.Phase == v1.PodSucceeded })
-	require.Equal(t, "Completed", terminated(t, final.Status, "app").Reason)
+	require.Equal(t, "Completed", terminatedState(t, final.Status, "app").Reason)
 	require.NotNil(t, final.DeletionTimestamp)
 	c.await(seen, func(event watch.Event) bool { return event.Type == watch.Deleted })
 	c.awaitGone()
@@ -58,7 +58,7 @@ func createStartDelete(t *testing.T, kind ...func(*virtualkubelet.Options)) {
 // virtual-kubelet then removes the pod from the API server.
 func deletionErrorNotFound(t *testing.T, kind ...func(*virtualkubelet.Options)) {
 	c := prepareCluster(t, kind...)
-	created := c.create(podOf(plain("app")))
+	created := c.create(podOf(container("app")))
 	created.Status = v1.PodStatus{
 		Phase:             v1.PodRunning,
 		ContainerStatuses: []v1.ContainerStatus{{Name: "app", State: v1.ContainerState{Running: &v1.ContainerStateRunning{}}}},
@@ -101,7 +101,7 @@ func deletionRandomError(t *testing.T, kind ...func(*virtualkubelet.Options)) {
 		o.Terminator.GiveUpAfter = time.Millisecond // so that each termination soon fails
 	}
 	c := prepareCluster(t, append([]func(*virtualkubelet.Options){breakable}, kind...)...)
-	pod := c.create(podOf(plain("app")))
+	pod := c.create(podOf(container("app")))
 	c.start()
 	c.awaitPod(func(now *v1.Pod) bool { return now.Status.Phase == v1.PodRunning })
 	_, err := c.provider.KillPod(t.Context(), pod, shutdown.KillRequest{GracePeriodSeconds: ptr.To(int64(1))})
@@ -116,7 +116,7 @@ func deletionRandomError(t *testing.T, kind ...func(*virtualkubelet.Options)) {
 // A pod that was removed from the API server while the agent was not running is terminated.
 func danglingPod(t *testing.T, kind ...func(*virtualkubelet.Options)) {
 	c := prepareCluster(t, kind...)
-	require.NoError(t, c.provider.CreatePod(t.Context(), podOf(plain("app"))))
+	require.NoError(t, c.provider.CreatePod(t.Context(), podOf(container("app"))))
 	c.start()
 	c.awaitStop("app", 30)
 	c.awaitGone()
@@ -125,7 +125,7 @@ func danglingPod(t *testing.T, kind ...func(*virtualkubelet.Options)) {
 // A pod that was deleted while the agent was not running is terminated and removed from the API server.
 func danglingPodWithDeletionTimestamp(t *testing.T, kind ...func(*virtualkubelet.Options)) {
 	c := prepareCluster(t, kind...)
-	created := c.create(podOf(plain("app")))
+	created := c.create(podOf(container("app")))
 	require.NoError(t, c.provider.CreatePod(t.Context(), created))
 	c.kubectlDelete(3)
 	c.start()
@@ -137,12 +137,12 @@ func danglingPodWithDeletionTimestamp(t *testing.T, kind ...func(*virtualkubelet
 func terminalPod(phase v1.PodPhase) func(*testing.T, ...func(*virtualkubelet.Options)) {
 	return func(t *testing.T, kind ...func(*virtualkubelet.Options)) {
 		c := prepareCluster(t, kind...)
-		created := c.create(podOf(plain("app")))
+		created := c.create(podOf(container("app")))
 		created.Status.Phase = phase
 		ended, err := c.UpdateStatus(t.Context(), created, metav1.UpdateOptions{})
 		require.NoError(t, err)
 		c.start()
-		other := podOf(plain("app"))
+		other := podOf(container("app"))
 		other.Name = "other" // once it runs, the controller has handled both pods
 		c.create(other)
 		require.Eventually(t, func() bool {
@@ -160,7 +160,7 @@ func terminalPod(phase v1.PodPhase) func(*testing.T, ...func(*virtualkubelet.Opt
 // The provider receives a change of the spec, and the container keeps running.
 func updatePodWhileRunning(t *testing.T, kind ...func(*virtualkubelet.Options)) {
 	c := newCluster(t, 30, kind...) // a stop with a timeout of 30 s or less ends a container at once
-	c.createRunning(podOf(plain("app")))
+	c.createRunning(podOf(container("app")))
 	pod, err := c.Get(t.Context(), "pod", metav1.GetOptions{})
 	require.NoError(t, err)
 	pod.Spec.ActiveDeadlineSeconds = ptr.To(int64(300))

@@ -13,23 +13,23 @@ import (
 )
 
 // scriptedRuntime is a runtime whose containers follow the script for their name. Killed containers exit with
-// 137, others with the code in codes.
+// 137, others with the code in exitCodes.
 type scriptedRuntime struct {
 	*lifecycletest.Runtime
 
-	mu           sync.Mutex                                   // guards scripts and codes, where they change while containers run
-	scripts      map[string]lifecycletest.Script              // by container name
-	codes        map[string]int32                             // exit codes by container name
-	beforeStart  func(ctx context.Context, name string) error // called first by StartContainer, which returns its error; nil: no call
-	noExitCodes  bool                                         // ExitCode knows no exit code
-	noExits      bool                                         // Exited returns nil, so that exits are only found by lists
-	losesReplies bool                                         // StartContainer starts the container but returns errAway
-	hooksDone    bool                                         // Running says of each container that its preStop hook has run
-	started      sync.Map                                     // the IDs of all runs that were started
+	mu               sync.Mutex                                   // guards scripts and exitCodes, where they change while containers run
+	scripts          map[string]lifecycletest.Script              // by container name
+	exitCodes        map[string]int32                             // exit codes by container name
+	beforeStart      func(ctx context.Context, name string) error // called first by StartContainer, which returns its error; nil: no call
+	knowsNoExitCodes bool                                         // ExitCode knows no exit code
+	cannotWatchExits bool                                         // Exited returns nil, so that exits are only found by lists
+	losesReplies     bool                                         // StartContainer starts the container but returns errAway
+	listsHooksAsDone bool                                         // Running says of each container that its preStop hook has run
+	started          sync.Map                                     // the IDs of all runs that were started
 }
 
 func newScriptedRuntime() *scriptedRuntime {
-	return &scriptedRuntime{Runtime: lifecycletest.NewRuntime(), scripts: map[string]lifecycletest.Script{}, codes: map[string]int32{}}
+	return &scriptedRuntime{Runtime: lifecycletest.NewRuntime(), scripts: map[string]lifecycletest.Script{}, exitCodes: map[string]int32{}}
 }
 
 // StartContainer starts a run with the ID UID/NAME. Later runs of the same container are UID/NAME#1, UID/NAME#2 and so
@@ -57,7 +57,7 @@ func (r *scriptedRuntime) StartContainer(ctx context.Context, pod *v1.Pod, c *v1
 }
 
 func (r *scriptedRuntime) Exited(id string) <-chan struct{} {
-	if r.noExits {
+	if r.cannotWatchExits {
 		return nil
 	}
 	return r.Runtime.Exited(id)
@@ -66,7 +66,7 @@ func (r *scriptedRuntime) Exited(id string) <-chan struct{} {
 func (r *scriptedRuntime) Running(ctx context.Context, pod *v1.Pod) ([]lifecycle.Container, error) {
 	running, err := r.Runtime.Running(ctx, pod)
 	for i := range running {
-		running[i].PreStopDone = r.hooksDone
+		running[i].PreStopDone = r.listsHooksAsDone
 	}
 	return running, err
 }
@@ -74,11 +74,11 @@ func (r *scriptedRuntime) Running(ctx context.Context, pod *v1.Pod) ([]lifecycle
 // ExitCode returns 137 for a killed container, and otherwise the code that the test has set for the container's name.
 func (r *scriptedRuntime) ExitCode(id string) (int32, bool) {
 	code, exited := r.Runtime.ExitCode(id)
-	if isKnown, wasKilled := exited && !r.noExitCodes, code == 137; !isKnown || wasKilled {
+	if isKnown, wasKilled := exited && !r.knowsNoExitCodes, code == 137; !isKnown || wasKilled {
 		return code, isKnown
 	}
 	name, _, _ := strings.Cut(id[strings.LastIndex(id, "/")+1:], "#")
-	r.change(func() { code = r.codes[name] })
+	r.change(func() { code = r.exitCodes[name] })
 	return code, true
 }
 
@@ -88,7 +88,7 @@ func (r *scriptedRuntime) wasStarted(id string) bool {
 	return found
 }
 
-// change changes scripts or codes while containers run.
+// change changes scripts or exitCodes while containers run.
 func (r *scriptedRuntime) change(do func()) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

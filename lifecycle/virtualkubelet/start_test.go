@@ -7,6 +7,7 @@ import (
 	"slices"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -15,9 +16,9 @@ import (
 	"github.com/kubegrace/kubegrace/lifecycle/lifecycletest"
 )
 
-// recordStarts makes each start take the time takes. It returns a function that returns the names of the containers whose start
+// recordStartsThatTake makes each start take the time takes. It returns a function that returns the names of the containers whose start
 // has begun, in order.
-func (r *scriptedRuntime) recordStarts(takes time.Duration) func() []string {
+func (r *scriptedRuntime) recordStartsThatTake(takes time.Duration) func() []string {
 	var mu sync.Mutex
 	var names []string
 	r.beforeStart = func(ctx context.Context, name string) error {
@@ -42,10 +43,10 @@ func (r *scriptedRuntime) recordStarts(takes time.Duration) func() []string {
 // after that do the regular containers start, from 7 to 8 s and from 8 to 9 s. The pod is ready when the last one runs, at 9 s.
 func TestContainersStartInOrder(t *testing.T) {
 	inBubble(t, func(b *testbed) {
-		startedNames := b.rt.recordStarts(second)
+		startedNames := b.rt.recordStartsThatTake(second)
 		b.rt.scripts["init"] = lifecycletest.Script{ExitAfter: 5 * second}
-		pod := podOf(plain("one"), plain("two"))
-		pod.Spec.InitContainers = []v1.Container{sidecar("proxy"), plain("init")}
+		pod := podOf(container("one"), container("two"))
+		pod.Spec.InitContainers = []v1.Container{sidecar("proxy"), container("init")}
 		b.create(pod)
 		require.Zero(b, b.elapsed())
 		wait(7 * second)
@@ -59,7 +60,7 @@ func TestContainersStartInOrder(t *testing.T) {
 		require.Equal(b, v1.PodRunning, last.pod.Status.Phase)
 		require.Equal(b, v1.ConditionTrue, last.pod.Status.Conditions[1].Status, "Ready")
 		require.True(b, last.pod.Status.Conditions[1].LastTransitionTime.Time.Equal(b.began.Add(9*second)))
-		require.Equal(b, int32(0), terminated(b, last.pod.Status, "init").ExitCode)
+		require.Equal(b, int32(0), terminatedState(b, last.pod.Status, "init").ExitCode)
 		require.True(b, last.pod.Status.InitContainerStatuses[1].Ready, "an init container that has succeeded is ready")
 	})
 }
@@ -78,18 +79,18 @@ func TestADeletionCancelsTheStart(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			inBubble(t, func(b *testbed) {
-				b.rt.recordStarts(second)
+				b.rt.recordStartsThatTake(second)
 				b.rt.scripts["init"] = lifecycletest.Script{ExitAfter: 5 * second}
-				pod := podOf(plain("app"))
-				pod.Spec.InitContainers = []v1.Container{sidecar("proxy"), plain("init")}
+				pod := podOf(container("app"))
+				pod.Spec.InitContainers = []v1.Container{sidecar("proxy"), container("init")}
 				b.create(pod)
 				wait(test.at)
-				b.deletePod(pod, 30)
-				wait(0)
+				b.deleteWithGrace(pod, 30)
+				synctest.Wait()
 				require.ElementsMatch(b, test.stops, b.stops())
 				require.Equal(b, test.at, b.lastNotification().at)
 				require.Equal(b, v1.PodFailed, b.lastStatus().Phase)
-				app := terminated(b, b.lastStatus(), "app")
+				app := terminatedState(b, b.lastStatus(), "app")
 				require.Equal(b, "ContainerStatusUnknown", app.Reason)
 				require.Equal(b, int32(137), app.ExitCode)
 			})

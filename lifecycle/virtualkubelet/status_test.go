@@ -24,10 +24,10 @@ func TestNoStatusIsSentUntilSidecarsHaveEnded(t *testing.T) {
 	inBubble(t, func(b *testbed) {
 		b.rt.scripts["app"] = lifecycletest.Script{ExitAfterTerm: 3 * second}
 		b.rt.scripts["log"] = lifecycletest.Script{ExitAfterTerm: 2 * second}
-		pod := podOf(plain("app"))
+		pod := podOf(container("app"))
 		pod.Spec.InitContainers = []v1.Container{sidecar("net"), sidecar("log")}
 		b.create(pod)
-		b.deletePod(pod, 30)
+		b.deleteWithGrace(pod, 30)
 		wait(4 * second)
 		require.Zero(b, b.lastNotification().at, "no status is sent while the sidecars run")
 		require.NotNil(b, b.lastStatus().ContainerStatuses[0].State.Running)
@@ -35,7 +35,7 @@ func TestNoStatusIsSentUntilSidecarsHaveEnded(t *testing.T) {
 		require.Equal(b, []stop{{id: "uid/app", timeout: 30, at: 0}, {id: "uid/log", timeout: 30 - 3, at: 3 * second}, {id: "uid/net", timeout: 30 - 3 - 2, at: 5 * second}}, b.stops())
 		status := b.lastStatus()
 		for name, ended := range map[string]time.Duration{"app": 3 * second, "log": 5 * second, "net": 5 * second} {
-			require.True(b, terminated(b, status, name).FinishedAt.Time.Equal(b.began.Add(ended)), name)
+			require.True(b, terminatedState(b, status, name).FinishedAt.Time.Equal(b.began.Add(ended)), name)
 		}
 	})
 }
@@ -52,11 +52,11 @@ func TestNoStatusIsSentWhileAContainerOfADeletedPodStarts(t *testing.T) {
 			return nil
 		}
 		b.rt.scripts["proxy"] = lifecycletest.Script{ExitAfterTerm: 2 * second}
-		pod := podOf(plain("app"))
+		pod := podOf(container("app"))
 		pod.Spec.InitContainers = []v1.Container{sidecar("proxy")}
 		b.create(pod)
 		wait(5 * second)
-		b.deletePod(pod, 30)
+		b.deleteWithGrace(pod, 30)
 		b.StatusChanged(pod)
 		wait(second)
 		require.Zero(b, b.lastNotification().at)
@@ -71,12 +71,12 @@ func TestNoStatusIsSentWhileAContainerOfADeletedPodStarts(t *testing.T) {
 func TestFinalStatus(t *testing.T) {
 	inBubble(t, func(b *testbed) {
 		b.rt.scripts["stubborn"] = lifecycletest.Script{IgnoreTerm: true}
-		b.rt.codes["bad"] = 7
-		pod := podOf(plain("good"), plain("bad"), plain("stubborn"))
+		b.rt.exitCodes["bad"] = 7
+		pod := podOf(container("good"), container("bad"), container("stubborn"))
 		pod.Generation = 4
 		pod.Status.Conditions = []v1.PodCondition{{Type: v1.PodScheduled, Status: v1.ConditionTrue}}
 		b.create(pod)
-		b.deletePod(pod, 5)
+		b.deleteWithGrace(pod, 5)
 		wait(5 * second)
 		status := b.lastStatus()
 		start, end := metav1.NewTime(b.began), metav1.NewTime(b.began.Add(5*second))
@@ -85,13 +85,13 @@ func TestFinalStatus(t *testing.T) {
 		require.Equal(b, start, *status.StartTime)
 		require.Equal(b, v1.ContainerStateTerminated{
 			Reason: "Completed", StartedAt: start, FinishedAt: start, ContainerID: "virtual-kubelet://uid/good",
-		}, terminated(b, status, "good"))
+		}, terminatedState(b, status, "good"))
 		require.Equal(b, v1.ContainerStateTerminated{
 			ExitCode: 7, Reason: "Error", StartedAt: start, FinishedAt: start, ContainerID: "virtual-kubelet://uid/bad",
-		}, terminated(b, status, "bad"))
+		}, terminatedState(b, status, "bad"))
 		require.Equal(b, v1.ContainerStateTerminated{
 			ExitCode: 137, Reason: "Error", StartedAt: start, FinishedAt: end, ContainerID: "virtual-kubelet://uid/stubborn",
-		}, terminated(b, status, "stubborn"))
+		}, terminatedState(b, status, "stubborn"))
 		require.Equal(b, v1.PodScheduled, status.Conditions[0].Type)
 		// The pod is no longer ready once its first container has ended, at 0 s. The provider sees that only when it computes a
 		// status: at 5 s at the latest, because of a terminating pod it sends only the final status.
@@ -118,8 +118,8 @@ func TestAPodThatCompletes(t *testing.T) {
 			inBubble(t, func(b *testbed) {
 				b.rt.scripts["app"] = lifecycletest.Script{ExitAfter: 9 * second}
 				b.rt.scripts["short"] = lifecycletest.Script{ExitAfter: second}
-				b.rt.codes["app"], b.rt.codes["proxy"] = test.code, 99
-				pod := podOf(plain("app"), plain("short"))
+				b.rt.exitCodes["app"], b.rt.exitCodes["proxy"] = test.code, 99
+				pod := podOf(container("app"), container("short"))
 				pod.Spec.InitContainers = []v1.Container{sidecar("proxy")}
 				b.create(pod)
 				wait(2 * second)
@@ -138,7 +138,7 @@ func TestAPodThatCompletes(t *testing.T) {
 // its pod stays as it was, with the podIP of Options.Status. Only UpdatePod changes it.
 func TestPodsAreCopied(t *testing.T) {
 	inBubble(t, func(b *testbed) {
-		pod := podOf(plain("app"))
+		pod := podOf(container("app"))
 		pod.Labels = map[string]string{"a": "b"}
 		b.create(pod)
 		pod.Labels["a"] = "changed"
@@ -165,7 +165,7 @@ func TestPodsAreCopied(t *testing.T) {
 func TestStatusChangedSendsTheFieldsOfOptionsStatus(t *testing.T) {
 	var ip atomic.Value // a string: the IP that Options.Status sets; none or "": it sets nothing
 	inBubble(t, func(b *testbed) {
-		pod := podOf(plain("app"))
+		pod := podOf(container("app"))
 		b.create(pod)
 		wait(second)
 		require.Empty(b, b.lastStatus().PodIP)
@@ -175,7 +175,7 @@ func TestStatusChangedSendsTheFieldsOfOptionsStatus(t *testing.T) {
 		require.Equal(b, "10.0.0.7", b.lastStatus().PodIP)
 		ip.Store("") // from now on Options.Status sets nothing
 		b.StatusChanged(podOf())
-		b.deletePod(pod, 10)
+		b.deleteWithGrace(pod, 10)
 		wait(20 * second)
 		require.Equal(b, v1.PodSucceeded, b.lastStatus().Phase)
 		require.Equal(b, "10.0.0.7", b.lastNotification().pod.Annotations["was"])
@@ -191,7 +191,7 @@ func TestStatusChangedSendsTheFieldsOfOptionsStatus(t *testing.T) {
 // GetPod returns a copy. A caller that changes its start time does not change that of the pod.
 func TestTheStartTimeIsACopy(t *testing.T) {
 	inBubble(t, func(b *testbed) {
-		b.create(podOf(plain("app")))
+		b.create(podOf(container("app")))
 		pod := b.currentPod()
 		pod.Status.StartTime.Time = time.Time{}
 		require.True(b, b.currentPod().Status.StartTime.Time.Equal(b.began))

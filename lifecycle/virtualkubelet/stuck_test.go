@@ -5,6 +5,7 @@ package virtualkubelet_test
 import (
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -25,7 +26,7 @@ func TestDeletePodRetriesAFailedTermination(t *testing.T) {
 		pod := podOf(withExecHook("app"))
 		b.create(pod)
 		b.rt.Away(time.Millisecond, 3*time.Minute) // after StopContainer has sent the stop signal, and before its SIGKILL
-		b.deletePod(pod, 30)
+		b.deleteWithGrace(pod, 30)
 		wait(152 * second) // the grace period of 30 s and the 2 min of GiveUpAfter are over
 		require.NotNil(b, b.lastStatus().ContainerStatuses[0].State.Running, "the container may still run")
 
@@ -46,7 +47,7 @@ func TestDeletePodRetriesAFailedTermination(t *testing.T) {
 // the result, and its SetStatus applies.
 func TestKillPodRetriesAFailedTermination(t *testing.T) {
 	inBubble(t, func(b *testbed) {
-		pod := podOf(plain("app"))
+		pod := podOf(container("app"))
 		b.create(pod)
 		b.rt.Away(0, 3*time.Minute) // from now on
 		kill := shutdown.KillRequest{GracePeriodSeconds: ptr.To(int64(10)), SetStatus: func(status *v1.PodStatus) { status.Reason = "Terminated" }}
@@ -60,7 +61,7 @@ func TestKillPodRetriesAFailedTermination(t *testing.T) {
 		require.Equal(b, "Forced", result.Outcome)
 		require.Equal(b, "Terminated", result.Status.Reason)
 		require.EqualValues(b, 137, result.Status.ContainerStatuses[0].State.Terminated.ExitCode)
-		wait(0)
+		synctest.Wait()
 		require.Equal(b, *result.Status, b.lastStatus(), "virtual-kubelet gets the same status")
 	})
 }
@@ -70,7 +71,7 @@ func TestKillPodRetriesAFailedTermination(t *testing.T) {
 func TestAStuckContainerThatExitsEndsItsPod(t *testing.T) {
 	inBubble(t, func(b *testbed) {
 		b.rt.scripts["app"] = lifecycletest.Script{HangStops: -1, ExitAfter: time.Hour} // each stop hangs
-		pod := podOf(plain("app"))
+		pod := podOf(container("app"))
 		b.create(pod)
 		result, err := b.KillPod(b.Context(), pod, shutdown.KillRequest{GracePeriodSeconds: ptr.To(int64(10))})
 		require.ErrorContains(b, err, "StopContainer with timeout 0 has not returned")
@@ -94,19 +95,19 @@ func TestAFailedTerminationIsRepeatedWithoutACall(t *testing.T) {
 	}{
 		"a pod has completed, but its sidecar runs": {want: v1.PodSucceeded, do: func(b *testbed) {
 			b.rt.scripts["app"] = lifecycletest.Script{ExitAfter: second}
-			pod := podOf(plain("app"))
+			pod := podOf(container("app"))
 			pod.Spec.InitContainers = []v1.Container{sidecar("proxy")}
 			b.create(pod)
 		}},
 		"a pod has been replaced by one with its name": {want: v1.PodRunning, do: func(b *testbed) {
-			b.create(podOf(plain("app")))
-			newer := podOf(plain("app"))
+			b.create(podOf(container("app")))
+			newer := podOf(container("app"))
 			newer.UID = "newer"
 			b.create(newer)
 		}},
 		"a pod is refused, and the runtime cannot list": {want: v1.PodFailed, do: func(b *testbed) {
 			b.rt.SetLists(lifecycletest.Lists{Err: lifecycletest.ErrScripted})
-			pod := podOf(plain("refused"))
+			pod := podOf(container("refused"))
 			b.create(pod)
 		}},
 	} {

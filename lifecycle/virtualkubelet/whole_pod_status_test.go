@@ -25,9 +25,9 @@ func (p *fakePodRuntime) report(phase v1.PodPhase, states map[string]v1.Containe
 	p.change(func() { p.reported = status })
 }
 
-// withHooks makes a fakePodRuntime a lifecycle.CommandRunner, so that the provider runs the hooks of its pods. The hooks are
+// withCommandRunner makes a fakePodRuntime a lifecycle.CommandRunner, so that the provider runs the hooks of its pods. The hooks are
 // sleeps, which need no command: its Runtime is nil.
-func withHooks(o *virtualkubelet.Options) {
+func withCommandRunner(o *virtualkubelet.Options) {
 	o.Pods = struct {
 		*fakePodRuntime
 		*lifecycletest.Runtime
@@ -46,11 +46,11 @@ func TestStatusesOfAPodRuntime(t *testing.T) {
 			b.create(pod)
 			wait(6 * second)
 			p.report(v1.PodSucceeded, noStates) // before DeletePod, which asks for a list at once
-			b.deletePod(pod, 30)
+			b.deleteWithGrace(pod, 30)
 			wait(30 * second)
 			require.Empty(b, b.stops())
 			require.Equal(b, v1.PodSucceeded, b.lastStatus().Phase)
-		}, onFakePodRuntime(p), withHooks)
+		}, onFakePodRuntime(p), withCommandRunner)
 	})
 	t.Run("a pod that has ended does not run again", func(t *testing.T) {
 		p := newFakePodRuntime(5 * second)
@@ -71,25 +71,25 @@ func TestStatusesOfAPodRuntime(t *testing.T) {
 				phases[news.pod.Status.Phase]++
 			}
 			require.Equal(b, 1, phases[v1.PodRunning], "only the list of 5 s has reported the pod as running")
-		}, onFakePodRuntime(p), withHooks)
+		}, onFakePodRuntime(p), withCommandRunner)
 	})
 	t.Run("a container that does not run yet has no hook", func(t *testing.T) {
 		p := newFakePodRuntime(5 * second)
 		inBubble(t, func(b *testbed) {
 			defer p.stopping.Wait()
 			p.report(v1.PodRunning, map[string]v1.ContainerState{"app": running, "late": {Waiting: &v1.ContainerStateWaiting{}}})
-			pod := podOf(plain("app"), withSleepHook("late", 10))
+			pod := podOf(container("app"), withSleepHook("late", 10))
 			b.create(pod)
 			wait(6 * second)
-			b.deletePod(pod, 30)
+			b.deleteWithGrace(pod, 30)
 			wait(second) // Stop comes at once, with the whole 30 s: the hook of "late" does not run
 			require.Equal(b, []stop{{id: "uid/app", timeout: 30, at: 6 * second}, {id: "uid/late", timeout: 30, at: 6 * second}}, b.sortedStops())
-		}, onFakePodRuntime(p), withHooks)
+		}, onFakePodRuntime(p), withCommandRunner)
 	})
 	t.Run("a pod that was lost has failed, whatever its containers did", func(t *testing.T) {
-		withFakePodRuntime(t, func(b *testbed, p *fakePodRuntime) {
+		onPodRuntimeListedEvery5s(t, func(b *testbed, p *fakePodRuntime) {
 			p.report(v1.PodRunning, map[string]v1.ContainerState{"app": {Terminated: &v1.ContainerStateTerminated{}}})
-			b.create(podOf(plain("app")))
+			b.create(podOf(container("app")))
 			wait(6 * second)
 			require.Equal(b, v1.PodRunning, b.lastStatus().Phase)
 			p.change(func() { p.hidden["uid"] = true })
@@ -106,7 +106,7 @@ func TestCallsAfterCloseFailBeforeTheFirstList(t *testing.T) {
 	inBubble(t, func(b *testbed) {
 		wait(second)
 		require.NoError(b, b.Close(b.Context()))
-		_, err := b.KillPod(b.Context(), podOf(plain("app")), shutdown.KillRequest{})
+		_, err := b.KillPod(b.Context(), podOf(container("app")), shutdown.KillRequest{})
 		require.ErrorIs(b, err, shutdown.ErrNoRetry)
 		_, err = b.GetPods(b.Context())
 		require.ErrorIs(b, err, lifecycle.ErrClosed)
@@ -116,18 +116,18 @@ func TestCallsAfterCloseFailBeforeTheFirstList(t *testing.T) {
 // Create gets a pod without container statuses, so that a PodRuntime may append its own. Here Create fails, and is called
 // again while the pod's containers show the error of the first call: the second call gets none either.
 func TestCreateGetsNoContainerStatuses(t *testing.T) {
-	withFakePodRuntime(t, func(b *testbed, p *fakePodRuntime) {
+	onPodRuntimeListedEvery5s(t, func(b *testbed, p *fakePodRuntime) {
 		p.change(func() { p.createErr = errAway })
-		pod := podOf(plain("app"))
-		pod.Spec.InitContainers = []v1.Container{plain("init")}
+		pod := podOf(container("app"))
+		pod.Spec.InitContainers = []v1.Container{container("init")}
 		pod.Status.ContainerStatuses = []v1.ContainerStatus{{Name: "app"}}
 		b.create(pod)
 		wait(30 * second)
 		require.Len(b, b.lastStatus().ContainerStatuses, 1)
-		require.Greater(b, p.calls(&p.creates), 1)
+		require.Greater(b, p.countOf(&p.creates), 1)
 		require.Empty(b, p.created.Status.ContainerStatuses)
 		require.Empty(b, p.created.Status.InitContainerStatuses)
-		b.deletePod(pod, 10)
+		b.deleteWithGrace(pod, 10)
 	})
 }
 
@@ -140,28 +140,28 @@ func TestAPodListedWithoutASpecGetsItFromCreatePod(t *testing.T) {
 	p.alsoListed = []*v1.Pod{listed}
 	inBubble(t, func(b *testbed) {
 		wait(second)
-		pod := podOf(plain("app"))
-		pod.Spec.InitContainers = []v1.Container{plain("init")}
+		pod := podOf(container("app"))
+		pod.Spec.InitContainers = []v1.Container{container("init")}
 		b.create(pod)
 		status := b.lastStatus()
 		require.Equal(b, v1.PodRunning, status.Phase)
 		require.NotNil(b, status.ContainerStatuses[0].State.Running)
-		require.Zero(b, terminated(b, status, "init").ExitCode)
+		require.Zero(b, terminatedState(b, status, "init").ExitCode)
 	}, onFakePodRuntime(p))
 }
 
 // Annotations that Create sets are in all later statuses and calls.
 func TestAnnotationsOfCreateAreKept(t *testing.T) {
-	withFakePodRuntime(t, func(b *testbed, p *fakePodRuntime) {
+	onPodRuntimeListedEvery5s(t, func(b *testbed, p *fakePodRuntime) {
 		p.change(func() { p.job = "job-7" })
-		pod := podOf(plain("app"))
+		pod := podOf(container("app"))
 		pod.Annotations = map[string]string{"own": "1"}
 		b.create(pod)
 		wait(second)
 		require.Equal(b, map[string]string{"own": "1", "job": "job-7"}, b.lastNotification().pod.Annotations)
 		require.NoError(b, b.UpdatePod(b.Context(), pod))
 		require.Equal(b, "job-7", b.currentPod().Annotations["job"])
-		b.deletePod(pod, 10)
+		b.deleteWithGrace(pod, 10)
 		wait(20 * second)
 		require.Equal(b, v1.PodSucceeded, b.lastStatus().Phase)
 		require.Equal(b, "job-7", b.lastNotification().pod.Annotations["job"])
@@ -173,27 +173,27 @@ func TestAnnotationsOfCreateAreKept(t *testing.T) {
 // with its name is created only after a Delete of the lost pod has succeeded. The Create of the new pod fails, and
 // Delete is called for it too.
 func TestDeleteIsCalledForALostPod(t *testing.T) {
-	withFakePodRuntime(t, func(b *testbed, p *fakePodRuntime) {
-		pod := podOf(plain("app"))
+	onPodRuntimeListedEvery5s(t, func(b *testbed, p *fakePodRuntime) {
+		pod := podOf(container("app"))
 		b.create(pod)
 		wait(6 * second)
 		p.change(func() { delete(p.pods, pod.UID) }) // the pod is lost
 		wait(6 * second)
 		require.Equal(b, v1.PodFailed, b.lastStatus().Phase)
 		p.change(func() { p.down = true }) // the first Delete fails
-		b.deletePod(pod, 10)
+		b.deleteWithGrace(pod, 10)
 		wait(second)
 		require.Equal(b, pod.UID, p.deleted.UID)
-		other := podOf(plain("app"))
+		other := podOf(container("app"))
 		other.UID = "2"
 		b.create(other)
 		p.change(func() { p.down, p.createErr = false, errdefs.InvalidInput("no such queue") })
-		require.Equal(b, 1, p.calls(&p.creates), "the new pod waits for the Delete of the old one")
+		require.Equal(b, 1, p.countOf(&p.creates), "the new pod waits for the Delete of the old one")
 		wait(6 * second)
-		require.Equal(b, 2, p.calls(&p.creates))
-		require.Equal(b, 2, p.calls(&p.deletes), "one failed, one succeeded")
-		b.deletePod(other, 0)
+		require.Equal(b, 2, p.countOf(&p.creates))
+		require.Equal(b, 2, p.countOf(&p.deletes), "one failed, one succeeded")
+		b.deleteWithGrace(other, 0)
 		wait(10 * second)
-		require.Equal(b, 3, p.calls(&p.deletes), "and one for the pod that could not be created")
+		require.Equal(b, 3, p.countOf(&p.deletes), "and one for the pod that could not be created")
 	})
 }

@@ -20,8 +20,8 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown"
 )
 
-// withFakePodRuntime runs a test with a provider on a fakePodRuntime that is polled every 5 s.
-func withFakePodRuntime(t *testing.T, do func(*testbed, *fakePodRuntime), change ...func(*virtualkubelet.Options)) {
+// onPodRuntimeListedEvery5s runs a test with a provider on a fakePodRuntime that is polled every 5 s.
+func onPodRuntimeListedEvery5s(t *testing.T, do func(*testbed, *fakePodRuntime), change ...func(*virtualkubelet.Options)) {
 	t.Helper()
 	p := newFakePodRuntime(5 * second)
 	inBubble(t, func(b *testbed) {
@@ -36,10 +36,10 @@ func withFakePodRuntime(t *testing.T, do func(*testbed, *fakePodRuntime), change
 // only then it reports the end. The first two Deletes have no effect, so Delete is called again until a list lacks the pod.
 // Then the provider forgets the pod.
 func TestWholePodLifecycle(t *testing.T) {
-	withFakePodRuntime(t, func(b *testbed, p *fakePodRuntime) {
+	onPodRuntimeListedEvery5s(t, func(b *testbed, p *fakePodRuntime) {
 		b.rt.scripts["app"] = lifecycletest.Script{ExitAfterTerm: 12 * second}
 		p.change(func() { p.lostDeletes = 2 })
-		pod := podOf(plain("app"), plain("log"))
+		pod := podOf(container("app"), container("log"))
 		b.create(pod)
 		wait(second)
 		require.Equal(b, v1.PodPending, b.lastStatus().Phase)
@@ -51,7 +51,7 @@ func TestWholePodLifecycle(t *testing.T) {
 		require.Equal(b, v1.ConditionTrue, status.Conditions[1].Status, "Ready")
 		require.Equal(b, 5*second, b.lastNotification().at)
 
-		b.deletePod(pod, 30)
+		b.deleteWithGrace(pod, 30)
 		wait(12 * second) // until 18 s, when the container ends
 		require.Equal(b, v1.PodRunning, b.lastStatus().Phase, "no list has the pod as ended yet")
 		wait(4 * second)
@@ -61,8 +61,8 @@ func TestWholePodLifecycle(t *testing.T) {
 		_, err := b.GetPod(b.Context(), "ns", "pod")
 		require.NoError(b, err, "the pod is known until Delete has had an effect")
 		wait(15 * second)
-		require.Empty(b, p.kept())
-		require.GreaterOrEqual(b, p.calls(&p.deletes), 3)
+		require.Empty(b, p.storedUIDs())
+		require.GreaterOrEqual(b, p.countOf(&p.deletes), 3)
 		_, err = b.GetPod(b.Context(), "ns", "pod")
 		require.True(b, errdefs.IsNotFound(err))
 	})
@@ -81,13 +81,13 @@ func TestStopIsRepeatedUntilAWholePodEnds(t *testing.T) {
 		"the pod runtime is down for 5 min": {script: lifecycletest.Script{ExitAfterTerm: second}, away: 5 * time.Minute, endedBy: 320 * second},
 	} {
 		t.Run(name, func(t *testing.T) {
-			withFakePodRuntime(t, func(b *testbed, p *fakePodRuntime) {
+			onPodRuntimeListedEvery5s(t, func(b *testbed, p *fakePodRuntime) {
 				b.rt.scripts["app"] = test.script
-				pod := podOf(plain("app"))
+				pod := podOf(container("app"))
 				b.create(pod)
 				wait(6 * second)
 				p.change(func() { p.down = test.away > 0 })
-				b.deletePod(pod, 10)
+				b.deleteWithGrace(pod, 10)
 				wait(test.away)
 				require.Equal(b, v1.PodRunning, b.lastStatus().Phase)
 				require.NoError(b, b.DeletePod(b.Context(), pod), "the termination is in progress")
@@ -95,7 +95,7 @@ func TestStopIsRepeatedUntilAWholePodEnds(t *testing.T) {
 				wait(test.endedBy - b.elapsed())
 				require.Contains(b, []v1.PodPhase{v1.PodFailed, v1.PodSucceeded}, b.lastStatus().Phase)
 				wait(20 * second)
-				require.Empty(b, p.kept())
+				require.Empty(b, p.storedUIDs())
 			})
 		})
 	}
@@ -104,17 +104,17 @@ func TestStopIsRepeatedUntilAWholePodEnds(t *testing.T) {
 // While the PodRuntime is down, the pod waits and shows the error of Create. Create is called again only after a list, of
 // which there is one every 5 s, has succeeded and lacks the pod, because the failed call may have had an effect.
 func TestCreateIsRepeatedAfterAList(t *testing.T) {
-	withFakePodRuntime(t, func(b *testbed, p *fakePodRuntime) {
+	onPodRuntimeListedEvery5s(t, func(b *testbed, p *fakePodRuntime) {
 		wait(second)
 		p.change(func() { p.down = true })
-		b.create(podOf(plain("app")))
+		b.create(podOf(container("app")))
 		wait(30 * second)
-		require.Equal(b, 1, p.calls(&p.creates), "Create waits for a list")
+		require.Equal(b, 1, p.countOf(&p.creates), "Create waits for a list")
 		require.Equal(b, v1.PodPending, b.lastStatus().Phase)
 		require.Equal(b, v1.ContainerState{Waiting: &v1.ContainerStateWaiting{Reason: "CreateContainerError", Message: "500"}}, b.lastStatus().ContainerStatuses[0].State)
 		p.change(func() { p.down = false })
 		wait(5 * second)
-		require.Equal(b, 2, p.calls(&p.creates))
+		require.Equal(b, 2, p.countOf(&p.creates))
 		wait(5 * second)
 		require.Equal(b, v1.PodRunning, b.lastStatus().Phase)
 	})
@@ -122,15 +122,15 @@ func TestCreateIsRepeatedAfterAList(t *testing.T) {
 
 // Create returns an errdefs.ErrInvalidInput. It is not called again, and the pod fails with the text of the error.
 func TestCreateIsNotRepeatedForAnInvalidPod(t *testing.T) {
-	withFakePodRuntime(t, func(b *testbed, p *fakePodRuntime) {
+	onPodRuntimeListedEvery5s(t, func(b *testbed, p *fakePodRuntime) {
 		wait(second)
 		p.change(func() { p.createErr = errdefs.InvalidInput("no such queue") })
-		b.create(podOf(plain("app")))
+		b.create(podOf(container("app")))
 		wait(time.Minute) // longer than the back-off of 10 s
-		require.Equal(b, 1, p.calls(&p.creates))
+		require.Equal(b, 1, p.countOf(&p.creates))
 		status := b.lastStatus()
 		require.Equal(b, v1.PodFailed, status.Phase)
-		require.Contains(b, terminated(b, status, "app").Message, "no such queue")
+		require.Contains(b, terminatedState(b, status, "app").Message, "no such queue")
 	})
 }
 
@@ -138,9 +138,9 @@ func TestCreateIsNotRepeatedForAnInvalidPod(t *testing.T) {
 // pod. So the provider terminates the pod, which ignores SIGTERM. The list of 5 s has the pod as running, but later lists
 // lack it: its end is unknown, and the provider reports it as failed.
 func TestAnInvalidPodThatRunsNeverthelessEnds(t *testing.T) {
-	withFakePodRuntime(t, func(b *testbed, p *fakePodRuntime) {
+	onPodRuntimeListedEvery5s(t, func(b *testbed, p *fakePodRuntime) {
 		wait(second)
-		pod := podOf(plain("app"))
+		pod := podOf(container("app"))
 		b.rt.scripts["app"] = lifecycletest.Script{IgnoreTerm: true}
 		require.NoError(b, p.Create(b.Context(), pod))
 		p.change(func() { p.createErr = errdefs.InvalidInput("no such queue") })
@@ -154,17 +154,17 @@ func TestAnInvalidPodThatRunsNeverthelessEnds(t *testing.T) {
 
 // Create returns an error, but takes effect 3 s later. The list of 5 s has the pod, so that Create is not called again.
 func TestACreateThatTakesEffectLateIsNotRepeated(t *testing.T) {
-	withFakePodRuntime(t, func(b *testbed, p *fakePodRuntime) {
+	onPodRuntimeListedEvery5s(t, func(b *testbed, p *fakePodRuntime) {
 		wait(second)
 		p.change(func() { p.createErr = errAway })
-		pod := podOf(plain("app"))
+		pod := podOf(container("app"))
 		b.create(pod)
 		wait(3 * second)
 		p.change(func() { p.createErr = nil })
 		require.NoError(b, p.Create(b.Context(), pod)) // the late effect
 		wait(time.Minute)
 		require.Equal(b, v1.PodRunning, b.lastStatus().Phase)
-		require.Equal(b, 2, p.calls(&p.creates), "the provider's, which failed, and the test's own")
+		require.Equal(b, 2, p.countOf(&p.creates), "the provider's, which failed, and the test's own")
 	})
 }
 
@@ -172,36 +172,36 @@ func TestACreateThatTakesEffectLateIsNotRepeated(t *testing.T) {
 // has failed, and the provider forgets it. Then the Create takes effect after all. The provider does not know the listed pod,
 // and stops and deletes it as an orphan, a minute after the first list that has it.
 func TestALateCreateIsCleanedUp(t *testing.T) {
-	withFakePodRuntime(t, func(b *testbed, p *fakePodRuntime) {
+	onPodRuntimeListedEvery5s(t, func(b *testbed, p *fakePodRuntime) {
 		wait(second)
 		p.change(func() { p.down = true })
-		pod := podOf(plain("app"))
+		pod := podOf(container("app"))
 		b.create(pod)
-		b.deletePod(pod, 10)
+		b.deleteWithGrace(pod, 10)
 		wait(time.Minute)
 		require.Equal(b, v1.PodPending, b.lastStatus().Phase, "the pod may run")
 		p.change(func() { p.down = false })
 		wait(10 * second)
 		require.Equal(b, v1.PodFailed, b.lastStatus().Phase)
 		require.NoError(b, p.Create(b.Context(), pod))
-		require.Len(b, p.kept(), 1)
+		require.Len(b, p.storedUIDs(), 1)
 		wait(2 * time.Minute)
-		require.Empty(b, p.kept())
+		require.Empty(b, p.storedUIDs())
 	})
 }
 
 // Create hangs, and later Stop. Each call is cut off at its time limit, 2 min or 30 s, and repeated. The repeated Stop has only
 // what is left of the grace period of 100 s: 65 s, after 30 s for the call that hung and a pause of 5 s.
 func TestHangingCallsAreRepeated(t *testing.T) {
-	withFakePodRuntime(t, func(b *testbed, p *fakePodRuntime) {
+	onPodRuntimeListedEvery5s(t, func(b *testbed, p *fakePodRuntime) {
 		b.rt.scripts["app"] = lifecycletest.Script{ExitAfterTerm: second}
 		p.change(func() { p.hangingCalls = 1 })
-		pod := podOf(plain("app"))
+		pod := podOf(container("app"))
 		b.create(pod)
 		wait(136*second + second/2) // Create is cancelled at 120 s, and repeated 10 s later; the list at 135 s has the pod
 		require.Equal(b, v1.PodRunning, b.lastStatus().Phase)
 		p.change(func() { p.hangingCalls = 1 })
-		b.deletePod(pod, 100)
+		b.deleteWithGrace(pod, 100)
 		wait(50 * second)
 		require.Equal(b, v1.PodSucceeded, b.lastStatus().Phase)
 		require.Len(b, b.stops(), 1)
@@ -212,11 +212,11 @@ func TestHangingCallsAreRepeated(t *testing.T) {
 // A list that began at 5 s, before Create at 6 s, arrives at 8 s and lacks the pod. The pod must not count as missing: the
 // list that begins at 10 s and arrives at 13 s has it running.
 func TestAListOlderThanThePodIsIgnored(t *testing.T) {
-	withFakePodRuntime(t, func(b *testbed, p *fakePodRuntime) {
+	onPodRuntimeListedEvery5s(t, func(b *testbed, p *fakePodRuntime) {
 		wait(4 * second)
 		p.change(func() { p.listDelay = 3 * second })
 		wait(2 * second)
-		b.create(podOf(plain("app")))
+		b.create(podOf(container("app")))
 		wait(6 * second)
 		require.Equal(b, v1.PodPending, b.lastStatus().Phase)
 		wait(2 * second)
@@ -228,9 +228,9 @@ func TestAListOlderThanThePodIsIgnored(t *testing.T) {
 // The API server still has the first pod, which keeps running. It no longer has "gone", which is deleted. "replaced" has a new
 // UID there: the new pod starts when the old one has ended.
 func TestARestartedAgentAdoptsTheListedPods(t *testing.T) {
-	withFakePodRuntime(t, func(b *testbed, p *fakePodRuntime) {
+	onPodRuntimeListedEvery5s(t, func(b *testbed, p *fakePodRuntime) {
 		b.rt.scripts["app"] = lifecycletest.Script{ExitAfterTerm: 12 * second}
-		pod, gone, previous := podOf(plain("app")), podOf(plain("app")), podOf(plain("app"))
+		pod, gone, previous := podOf(container("app")), podOf(container("app")), podOf(container("app"))
 		gone.Name, gone.UID, previous.Name, previous.UID = "gone", "2", "replaced", "3"
 		for _, pod := range []*v1.Pod{pod, gone, previous} {
 			b.create(pod)
@@ -249,7 +249,7 @@ func TestARestartedAgentAdoptsTheListedPods(t *testing.T) {
 		known, err := b.GetPods(b.Context())
 		require.NoError(b, err)
 		require.Len(b, known, 3)
-		require.ErrorContains(b, b.Adopt(b.Context(), virtualkubelet.Adopted{Pod: podOf(plain("app"))}), "a PodRuntime lists its pods itself")
+		require.ErrorContains(b, b.Adopt(b.Context(), virtualkubelet.Adopted{Pod: podOf(container("app"))}), "a PodRuntime lists its pods itself")
 
 		b.create(pod)
 		require.NoError(b, b.DeletePod(b.Context(), known[0])) // gone: as virtual-kubelet does
@@ -257,10 +257,10 @@ func TestARestartedAgentAdoptsTheListedPods(t *testing.T) {
 		replacement.UID = "4"
 		require.NoError(b, b.UpdatePod(b.Context(), replacement))
 		wait(40 * second)
-		require.Len(b, p.kept(), 2)
-		require.Contains(b, p.kept(), pod.UID)
-		require.Contains(b, p.kept(), replacement.UID)
-		require.Equal(b, 4, p.calls(&p.creates), "three by the first agent, and one for the replacement: no pod is created twice")
+		require.Len(b, p.storedUIDs(), 2)
+		require.Contains(b, p.storedUIDs(), pod.UID)
+		require.Contains(b, p.storedUIDs(), replacement.UID)
+		require.Equal(b, 4, p.countOf(&p.creates), "three by the first agent, and one for the replacement: no pod is created twice")
 		require.Len(b, b.rt.Exits(), 2, "gone and replaced")
 
 		result, err := b.KillPod(b.Context(), gone, shutdown.KillRequest{})
@@ -272,15 +272,15 @@ func TestARestartedAgentAdoptsTheListedPods(t *testing.T) {
 // A running pod vanishes from the lists. It fails only after the second list without it, at 11 s, which is requested
 // because the list of 10 s lacks it.
 func TestAPodMissingFromTwoListsHasFailed(t *testing.T) {
-	withFakePodRuntime(t, func(b *testbed, p *fakePodRuntime) {
-		b.create(podOf(plain("app")))
+	onPodRuntimeListedEvery5s(t, func(b *testbed, p *fakePodRuntime) {
+		b.create(podOf(container("app")))
 		wait(6 * second)
 		p.change(func() { p.hidden["uid"] = true })
 		wait(5 * second)
 		require.Equal(b, v1.PodRunning, b.lastStatus().Phase, "one list may be wrong")
 		wait(second)
 		require.Equal(b, v1.PodFailed, b.lastStatus().Phase)
-		require.Equal(b, "ContainerStatusUnknown", terminated(b, b.lastStatus(), "app").Reason)
+		require.Equal(b, "ContainerStatusUnknown", terminatedState(b, b.lastStatus(), "app").Reason)
 	})
 }
 
@@ -307,9 +307,9 @@ func TestALostPodThatRunsAgainIsStopped(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			withFakePodRuntime(t, func(b *testbed, p *fakePodRuntime) {
+			onPodRuntimeListedEvery5s(t, func(b *testbed, p *fakePodRuntime) {
 				b.rt.scripts["app"] = lifecycletest.Script{ExitAfterTerm: 12 * second}
-				pod := podOf(plain("app"))
+				pod := podOf(container("app"))
 				b.create(pod)
 				wait(6 * second)
 				lose(b, p, pod)
@@ -319,11 +319,11 @@ func TestALostPodThatRunsAgainIsStopped(t *testing.T) {
 				wait(6 * second) // a list has the pod again
 				require.Len(b, b.stops(), 1)
 				require.InDelta(b, 25, b.stops()[0].timeout, 2, "about 5 s of the first termination's 30 s have passed")
-				b.deletePod(pod, 30)
+				b.deleteWithGrace(pod, 30)
 				wait(3 * second)
-				require.Zero(b, p.calls(&p.deletes), "the pod still runs")
+				require.Zero(b, p.countOf(&p.deletes), "the pod still runs")
 				wait(20 * second) // the container exits 12 s after its stop signal
-				require.Empty(b, p.kept())
+				require.Empty(b, p.storedUIDs())
 				require.Len(b, b.rt.Exits(), 1)
 			})
 		})
@@ -332,10 +332,10 @@ func TestALostPodThatRunsAgainIsStopped(t *testing.T) {
 
 // A list has a pod twice: once as running and once as failed. The pod may run, so it must not be reported as ended.
 func TestAPodListedTwiceIsRunningIfOneEntryIs(t *testing.T) {
-	withFakePodRuntime(t, func(b *testbed, p *fakePodRuntime) {
-		b.create(podOf(plain("app")))
+	onPodRuntimeListedEvery5s(t, func(b *testbed, p *fakePodRuntime) {
+		b.create(podOf(container("app")))
 		p.change(func() {
-			ended := podOf(plain("app"))
+			ended := podOf(container("app"))
 			ended.Status.Phase = v1.PodFailed
 			p.alsoListed = []*v1.Pod{ended}
 		})
@@ -348,11 +348,11 @@ func TestAPodListedTwiceIsRunningIfOneEntryIs(t *testing.T) {
 // 65 s, a minute later, stops those that are still unknown. CreatePod is called for all of them at 65 s too, and races
 // with that list: it may be refused for a pod that is being stopped already. Each pod for which it succeeds keeps running.
 func TestAnOrphanThatIsCreatedInTimeRunsOn(t *testing.T) {
-	withFakePodRuntime(t, func(b *testbed, p *fakePodRuntime) {
+	onPodRuntimeListedEvery5s(t, func(b *testbed, p *fakePodRuntime) {
 		wait(second)
 		var pods []*v1.Pod
 		for i := range 500 {
-			pod := podNamed(strconv.Itoa(i), plain("app"))
+			pod := podNamed(strconv.Itoa(i), container("app"))
 			pods = append(pods, pod)
 			require.NoError(b, p.Create(b.Context(), pod))
 		}
@@ -365,7 +365,7 @@ func TestAnOrphanThatIsCreatedInTimeRunsOn(t *testing.T) {
 		wait(60 * second)
 		for _, pod := range pods {
 			if !refused[pod.UID] {
-				require.Contains(b, p.kept(), pod.UID)
+				require.Contains(b, p.storedUIDs(), pod.UID)
 			}
 		}
 	})
@@ -379,7 +379,7 @@ func TestHooksOfAWholePodNeedACommandRunner(t *testing.T) {
 		stop   stop // the only Stop call
 	}{
 		"not a CommandRunner": {func(*virtualkubelet.Options) {}, stop{id: "uid/app", timeout: 30, at: 6 * second}},
-		"a CommandRunner":     {withHooks, stop{id: "uid/app", timeout: 20, at: 16 * second}},
+		"a CommandRunner":     {withCommandRunner, stop{id: "uid/app", timeout: 20, at: 16 * second}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := newFakePodRuntime(5 * second)
@@ -400,22 +400,22 @@ func TestHooksOfAWholePodNeedACommandRunner(t *testing.T) {
 // The number of Statuses calls does not grow with the number of pods: 1,000 pods are listed by one call in each interval of
 // 5 s.
 func TestStatusesIsCalledOncePerIntervalForAllPods(t *testing.T) {
-	withFakePodRuntime(t, func(b *testbed, p *fakePodRuntime) {
+	onPodRuntimeListedEvery5s(t, func(b *testbed, p *fakePodRuntime) {
 		for i := range 1000 {
-			b.create(podNamed(strconv.Itoa(i), plain("app")))
+			b.create(podNamed(strconv.Itoa(i), container("app")))
 		}
 		wait(time.Minute)
-		require.Equal(b, 13, p.calls(&p.lists), "at 0, 5, ... 60 s")
-		require.Len(b, p.kept(), 1000)
+		require.Equal(b, 13, p.countOf(&p.lists), "at 0, 5, ... 60 s")
+		require.Len(b, p.storedUIDs(), 1000)
 	})
 }
 
 // Create has failed and is repeated after 10 s. In the meantime an UpdatePod has a pod without containers, which no API server
 // has. The repeated Create must not panic.
 func TestUpdatePodWithoutContainersBeforeCreate(t *testing.T) {
-	withFakePodRuntime(t, func(b *testbed, p *fakePodRuntime) {
+	onPodRuntimeListedEvery5s(t, func(b *testbed, p *fakePodRuntime) {
 		p.change(func() { p.createErr = errAway })
-		pod := podOf(plain("app"))
+		pod := podOf(container("app"))
 		b.create(pod)
 		empty := pod.DeepCopy()
 		empty.Spec.Containers = nil

@@ -19,13 +19,13 @@ import (
 func TestAContainerMissingFromOneListHasNotEnded(t *testing.T) {
 	for name, beforeList := range map[string]func(*testbed, *v1.Pod){
 		"while the pod runs":   func(*testbed, *v1.Pod) {},
-		"during a termination": func(b *testbed, pod *v1.Pod) { b.deletePod(pod, 30) },
+		"during a termination": func(b *testbed, pod *v1.Pod) { b.deleteWithGrace(pod, 30) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			inBubble(t, func(b *testbed) {
-				b.rt.noExits = true
+				b.rt.cannotWatchExits = true
 				b.rt.scripts["app"] = lifecycletest.Script{IgnoreTerm: true}
-				pod := podOf(plain("app"))
+				pod := podOf(container("app"))
 				b.create(pod)
 				wait(4900 * time.Millisecond)
 				b.rt.SetLists(lifecycletest.Lists{Lacks: []string{"uid/app"}})
@@ -34,11 +34,11 @@ func TestAContainerMissingFromOneListHasNotEnded(t *testing.T) {
 				b.rt.SetLists(lifecycletest.Lists{}) // lists are complete again
 				wait(20 * second)
 				require.NotNil(b, b.currentPod().Status.ContainerStatuses[0].State.Running)
-				b.deletePod(pod, 1)
+				b.deleteWithGrace(pod, 1)
 				wait(20 * second)
 				require.Len(b, b.rt.Exits(), 1)
 				require.Equal(b, lifecycletest.ByKill, b.rt.Exits()[0].By)
-				require.EqualValues(b, 137, terminated(b, b.lastStatus(), "app").ExitCode)
+				require.EqualValues(b, 137, terminatedState(b, b.lastStatus(), "app").ExitCode)
 			})
 		})
 	}
@@ -50,7 +50,7 @@ func TestAStartWithALostAnswerIsNotRepeated(t *testing.T) {
 	for name, lists := range map[string]lifecycletest.Lists{"lists succeed": {}, "lists fail for 20 s": {Err: errAway}} {
 		t.Run(name, func(t *testing.T) {
 			inBubble(t, func(b *testbed) {
-				pod := restartingPod(plain("app"))
+				pod := restartingPod(container("app"))
 				b.rt.losesReplies = true
 				b.rt.SetLists(lists)
 				b.create(pod)
@@ -73,11 +73,11 @@ func TestAStartWithALostAnswerIsNotRepeated(t *testing.T) {
 // deleted meanwhile. Once a list has the container, it is stopped, and the pod ends.
 func TestAPodWithALostStartCanBeDeleted(t *testing.T) {
 	inBubble(t, func(b *testbed) {
-		pod := podOf(plain("app"))
+		pod := podOf(container("app"))
 		b.rt.losesReplies = true
 		b.rt.SetLists(lifecycletest.Lists{Err: errAway})
 		b.create(pod)
-		b.deletePod(pod, 30)
+		b.deleteWithGrace(pod, 30)
 		wait(10 * second)
 		require.Equal(b, v1.PodPending, b.lastStatus().Phase)
 		b.rt.SetLists(lifecycletest.Lists{}) // lists succeed again
@@ -90,7 +90,7 @@ func TestAPodWithALostStartCanBeDeleted(t *testing.T) {
 // Adopt does not guess what runs: if the list fails or has an invalid ID, Adopt returns an error, and the pod is not adopted.
 func TestAdoptFailsIfTheRuntimeCannotList(t *testing.T) {
 	inBubble(t, func(b *testbed) {
-		pod := podOf(plain("app"))
+		pod := podOf(container("app"))
 		b.rt.SetLists(lifecycletest.Lists{Err: errors.New("500")})
 		require.EqualError(b, b.Adopt(b.Context(), virtualkubelet.Adopted{Pod: pod}), "failed to adopt pod ns/pod: 500")
 		b.rt.SetLists(lifecycletest.Lists{}) // lists succeed again
@@ -105,17 +105,17 @@ func TestAdoptFailsIfTheRuntimeCannotList(t *testing.T) {
 // prove the end. StopTimeoutSlack must be long enough for both.
 func TestAPollingRuntimeHasTimeForTwoLists(t *testing.T) {
 	inBubble(t, func(b *testbed) {
-		b.rt.noExitCodes = true
+		b.rt.knowsNoExitCodes = true
 		b.rt.SetLists(lifecycletest.Lists{Poll: 5 * second})
-		pod := podOf(plain("app"))
+		pod := podOf(container("app"))
 		b.create(pod)
 		wait(7 * second)
-		b.deletePod(pod, 30)
+		b.deleteWithGrace(pod, 30)
 		wait(13 * second)
 		require.Equal(b, []stop{{id: "uid/app", timeout: 27, at: 10 * second}}, b.stops())
 		require.Equal(b, 20*second, b.lastNotification().at)
-		require.Equal(b, "ContainerStatusUnknown", terminated(b, b.lastStatus(), "app").Reason)
-		require.Equal(b, "The container could not be located when the pod was terminated", terminated(b, b.lastStatus(), "app").Message)
+		require.Equal(b, "ContainerStatusUnknown", terminatedState(b, b.lastStatus(), "app").Reason)
+		require.Equal(b, "The container could not be located when the pod was terminated", terminatedState(b, b.lastStatus(), "app").Message)
 	}, func(o *virtualkubelet.Options) {
 		o.Runtime = struct{ virtualkubelet.Runtime }{o.Runtime} // hides Exited
 	})
