@@ -35,21 +35,22 @@ func podEndingIn(afterTestTime time.Duration, grace *int64) *v1.Pod {
 // is 0 without options and for a pod without a node, and a negative one becomes 1.
 func TestFirstDelete(t *testing.T) {
 	for _, c := range []struct {
-		name       string
-		pod        *v1.Pod
-		options    *metav1.DeleteOptions
-		generation int64         // of the pod, before the delete
-		want       int64         // the grace period, in seconds
-		ends       time.Duration // from testTime to the deletionTimestamp
+		name           string
+		pod            *v1.Pod
+		options        *metav1.DeleteOptions
+		generation     int64 // of the pod, before the delete
+		wantGeneration int64
+		want           int64         // the grace period, in seconds
+		ends           time.Duration // from testTime to the deletionTimestamp
 	}{
 		{name: "the spec decides", pod: scheduledPod(seconds(30)), options: deleteOptions(nil), want: 30, ends: 30 * time.Second},
-		{name: "the options decide", pod: scheduledPod(seconds(30)), options: deleteOptions(seconds(90)), generation: 4, want: 90, ends: 90 * time.Second},
-		{name: "the options request 0 s", pod: scheduledPod(seconds(30)), options: deleteOptions(seconds(0)), generation: 1},
-		{name: "no options", pod: scheduledPod(seconds(30)), generation: 1},
-		{name: "the spec is negative", pod: scheduledPod(seconds(-30)), options: deleteOptions(nil), generation: 1, want: 1, ends: time.Second},
-		{name: "the options are negative", pod: scheduledPod(seconds(30)), options: deleteOptions(seconds(math.MinInt64)), generation: 1, want: 1, ends: time.Second},
-		{name: "the pod is not scheduled", pod: podWithSpecAndDeletion(seconds(30), nil), options: deleteOptions(seconds(20)), generation: 1},
-		{name: "the pod has a stored grace period, but no deletionTimestamp", pod: podWithSpecAndDeletion(nil, seconds(-9)), options: deleteOptions(nil)},
+		{name: "the options decide", pod: scheduledPod(seconds(30)), options: deleteOptions(seconds(90)), generation: 4, wantGeneration: 5, want: 90, ends: 90 * time.Second},
+		{name: "the options request 0 s", pod: scheduledPod(seconds(30)), options: deleteOptions(seconds(0)), want: 0},
+		{name: "no options", pod: scheduledPod(seconds(30)), generation: 1, wantGeneration: 2, want: 0},
+		{name: "the spec is negative", pod: scheduledPod(seconds(-30)), options: deleteOptions(nil), want: 1, ends: time.Second},
+		{name: "the options are negative", pod: scheduledPod(seconds(30)), options: deleteOptions(seconds(math.MinInt64)), want: 1, ends: time.Second},
+		{name: "the pod is not scheduled", pod: podWithSpecAndDeletion(seconds(30), nil), options: deleteOptions(seconds(20)), want: 0},
+		{name: "the pod has a stored grace period, but no deletionTimestamp", pod: podWithSpecAndDeletion(nil, seconds(-9)), options: deleteOptions(nil), want: 0},
 		{name: "the options request the largest int64", pod: scheduledPod(nil), options: deleteOptions(seconds(math.MaxInt64)), want: math.MaxInt64, ends: longest},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -58,15 +59,12 @@ func TestFirstDelete(t *testing.T) {
 			require.NoError(t, err)
 			require.True(t, graceful)
 			require.False(t, pending)
-			require.Equal(t, ptr.To(c.want), c.pod.DeletionGracePeriodSeconds)
+			require.Equal(t, &c.want, c.pod.DeletionGracePeriodSeconds)
 			require.Equal(t, testTime().Add(c.ends), c.pod.DeletionTimestamp.Time)
 			if c.options != nil {
-				require.Equal(t, deleteOptions(ptr.To(c.want)), c.options)
+				require.Equal(t, deleteOptions(&c.want), c.options)
 			}
-			if c.generation > 0 {
-				c.generation++
-			}
-			require.Equal(t, c.generation, c.pod.Generation)
+			require.Equal(t, c.wantGeneration, c.pod.Generation)
 		})
 	}
 }
@@ -91,19 +89,19 @@ func TestRepeatedDelete(t *testing.T) {
 		options *metav1.DeleteOptions
 		want    outcome
 	}{
-		{"shorter", podEndingIn(25*s, seconds(30)), deleteOptions(seconds(10)), outcome{graceful: true, ends: 5 * s, stored: seconds(10), options: seconds(10)}},
-		{"shorter, ends now", podEndingIn(20*s, seconds(30)), deleteOptions(seconds(10)), outcome{graceful: true, stored: seconds(10), options: seconds(10)}},
-		{"shorter, has already ended", podEndingIn(15*s, seconds(30)), deleteOptions(seconds(10)), outcome{graceful: true, stored: seconds(1), options: seconds(10)}},
-		{"forced", podEndingIn(25*s, seconds(30)), deleteOptions(seconds(0)), outcome{graceful: true, stored: seconds(0), options: seconds(0)}},
-		{"forced by negative options", podEndingIn(25*s, seconds(30)), deleteOptions(seconds(-4)), outcome{graceful: true, stored: seconds(1), options: seconds(1)}},
-		{"forced, deletionTimestamp beyond the grace period", podEndingIn(40*s, seconds(30)), deleteOptions(seconds(0)), outcome{graceful: true, ends: 10 * s, stored: seconds(0), options: seconds(0)}},
-		{"equal", podEndingIn(25*s, seconds(30)), deleteOptions(seconds(30)), outcome{pending: true, ends: 25 * s, stored: seconds(30), options: seconds(30)}},
-		{"longer", podEndingIn(25*s, seconds(30)), deleteOptions(seconds(31)), outcome{pending: true, ends: 25 * s, stored: seconds(30), options: seconds(31)}},
-		{"options without a grace period", podEndingIn(25*s, seconds(30)), deleteOptions(nil), outcome{pending: true, ends: 25 * s, stored: seconds(30), options: seconds(30)}},
-		{"stored nil", podEndingIn(25*s, nil), deleteOptions(seconds(9)), outcome{ends: 25 * s, options: seconds(9)}},
-		{"stored 0", podEndingIn(0, seconds(0)), deleteOptions(nil), outcome{stored: seconds(0)}},
-		{"stored negative", podEndingIn(25*s, seconds(-8)), deleteOptions(nil), outcome{pending: true, ends: 25 * s, stored: seconds(1), options: seconds(1)}},
-		{"stored max int64, does not overflow", podEndingIn(0, seconds(math.MaxInt64)), deleteOptions(seconds(7)), outcome{graceful: true, stored: seconds(1), options: seconds(7)}},
+		{name: "shorter", pod: podEndingIn(25*s, seconds(30)), options: deleteOptions(seconds(10)), want: outcome{graceful: true, ends: 5 * s, stored: seconds(10), options: seconds(10)}},
+		{name: "shorter, ends now", pod: podEndingIn(20*s, seconds(30)), options: deleteOptions(seconds(10)), want: outcome{graceful: true, stored: seconds(10), options: seconds(10)}},
+		{name: "shorter, has already ended", pod: podEndingIn(15*s, seconds(30)), options: deleteOptions(seconds(10)), want: outcome{graceful: true, stored: seconds(1), options: seconds(10)}},
+		{name: "forced", pod: podEndingIn(25*s, seconds(30)), options: deleteOptions(seconds(0)), want: outcome{graceful: true, stored: seconds(0), options: seconds(0)}},
+		{name: "forced by negative options", pod: podEndingIn(25*s, seconds(30)), options: deleteOptions(seconds(-4)), want: outcome{graceful: true, stored: seconds(1), options: seconds(1)}},
+		{name: "forced, deletionTimestamp beyond the grace period", pod: podEndingIn(40*s, seconds(30)), options: deleteOptions(seconds(0)), want: outcome{graceful: true, ends: 10 * s, stored: seconds(0), options: seconds(0)}},
+		{name: "equal", pod: podEndingIn(25*s, seconds(30)), options: deleteOptions(seconds(30)), want: outcome{pending: true, ends: 25 * s, stored: seconds(30), options: seconds(30)}},
+		{name: "longer", pod: podEndingIn(25*s, seconds(30)), options: deleteOptions(seconds(31)), want: outcome{pending: true, ends: 25 * s, stored: seconds(30), options: seconds(31)}},
+		{name: "options without a grace period", pod: podEndingIn(25*s, seconds(30)), options: deleteOptions(nil), want: outcome{pending: true, ends: 25 * s, stored: seconds(30), options: seconds(30)}},
+		{name: "stored nil", pod: podEndingIn(25*s, nil), options: deleteOptions(seconds(9)), want: outcome{ends: 25 * s, options: seconds(9)}},
+		{name: "stored 0", pod: podEndingIn(0, seconds(0)), options: deleteOptions(nil), want: outcome{stored: seconds(0)}},
+		{name: "stored negative", pod: podEndingIn(25*s, seconds(-8)), options: deleteOptions(nil), want: outcome{pending: true, ends: 25 * s, stored: seconds(1), options: seconds(1)}},
+		{name: "stored max int64, does not overflow", pod: podEndingIn(0, seconds(math.MaxInt64)), options: deleteOptions(seconds(7)), want: outcome{graceful: true, stored: seconds(1), options: seconds(7)}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			c.pod.Generation = 4
@@ -133,19 +131,21 @@ func TestRepeatedDeleteWithoutOptionsIsForced(t *testing.T) {
 // BeforeDelete writes the grace period into the options too, which callers often reuse for many pods. The pod and the options
 // must not share a pointer: changing the options later must not change the grace period of the pod.
 func TestBeforeDeleteSharesNoPointers(t *testing.T) {
-	running, deleted := scheduledPod(seconds(30)), podEndingIn(25*time.Second, seconds(30))
-	for _, pod := range []*v1.Pod{running, deleted} {
-		options := deleteOptions(nil)
-		_, _, err := graceperiod.BeforeDelete(pod, options, testTime())
+	for name, c := range map[string]struct {
+		pod             *v1.Pod
+		requested, want *int64
+	}{
+		"first delete":             {pod: scheduledPod(seconds(30)), want: seconds(30)},
+		"repeated delete":          {pod: podEndingIn(25*time.Second, seconds(30)), want: seconds(30)},
+		"repeated delete, shorter": {pod: podEndingIn(25*time.Second, seconds(30)), requested: seconds(20), want: seconds(20)},
+	} {
+		options := deleteOptions(c.requested)
+		_, _, err := graceperiod.BeforeDelete(c.pod, options, testTime())
 		require.NoError(t, err)
-		*options.GracePeriodSeconds = 99 // BeforeDelete has set it to the pod's 30 s
-		require.Equal(t, seconds(30), pod.DeletionGracePeriodSeconds)
+		require.Equal(t, c.want, options.GracePeriodSeconds)
+		*options.GracePeriodSeconds = 99
+		require.Equal(t, c.want, c.pod.DeletionGracePeriodSeconds, name)
 	}
-	shortened, options := podEndingIn(25*time.Second, seconds(30)), deleteOptions(seconds(20))
-	_, _, err := graceperiod.BeforeDelete(shortened, options, testTime())
-	require.NoError(t, err)
-	*options.GracePeriodSeconds = 99
-	require.Equal(t, seconds(20), shortened.DeletionGracePeriodSeconds)
 }
 
 // BeforeDelete rejects a delete with the API server's error. It then changes neither the pod nor the options. Both have
@@ -160,22 +160,22 @@ func TestBeforeDeleteErrors(t *testing.T) {
 		message string
 	}{
 		{
-			"unknown policy",
-			metav1.DeleteOptions{PropagationPolicy: ptr.To(metav1.DeletionPropagation("Sideways"))},
-			apierrors.IsInvalid,
-			`DeleteOptions.meta.k8s.io "" is invalid: propagationPolicy: Unsupported value: "Sideways": supported values: "Foreground", "Background", "Orphan", "nil"`,
+			name:    "unknown policy",
+			options: metav1.DeleteOptions{PropagationPolicy: ptr.To(metav1.DeletionPropagation("Sideways"))},
+			is:      apierrors.IsInvalid,
+			message: `DeleteOptions.meta.k8s.io "" is invalid: propagationPolicy: Unsupported value: "Sideways": supported values: "Foreground", "Background", "Orphan", "nil"`,
 		},
 		{
-			"another UID",
-			metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: ptr.To(types.UID("u-2"))}},
-			apierrors.IsConflict,
-			`Operation cannot be fulfilled on Pod "web": the UID in the precondition (u-2) does not match the UID in record (u-1). The object might have been deleted and then recreated`,
+			name:    "another UID",
+			options: metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: ptr.To(types.UID("u-2"))}},
+			is:      apierrors.IsConflict,
+			message: `Operation cannot be fulfilled on Pod "web": the UID in the precondition (u-2) does not match the UID in record (u-1). The object might have been deleted and then recreated`,
 		},
 		{
-			"another version",
-			metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: ptr.To(types.UID("u-1")), ResourceVersion: ptr.To("16")}},
-			apierrors.IsConflict,
-			`Operation cannot be fulfilled on Pod "web": the ResourceVersion in the precondition (16) does not match the ResourceVersion in record (17). The object might have been modified`,
+			name:    "another version",
+			options: metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: ptr.To(types.UID("u-1")), ResourceVersion: ptr.To("16")}},
+			is:      apierrors.IsConflict,
+			message: `Operation cannot be fulfilled on Pod "web": the ResourceVersion in the precondition (16) does not match the ResourceVersion in record (17). The object might have been modified`,
 		},
 	} {
 		t.Run(c.name, func(t *testing.T) {

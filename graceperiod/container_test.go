@@ -20,10 +20,10 @@ func TestForContainerWithoutPodOrContainer(t *testing.T) {
 		container *v1.Container
 		want      int64 // in seconds
 	}{
-		{"nil pod and container", nil, nil, 2},
-		{"nil pod", nil, &probed, 2},
-		{"nil container", pod, nil, 30},
-		{"no probe", pod, &v1.Container{}, 30},
+		{name: "nil pod and container", pod: nil, container: nil, want: 2},
+		{name: "nil pod", pod: nil, container: &probed, want: 2},
+		{name: "nil container", pod: pod, container: nil, want: 30},
+		{name: "no probe", pod: pod, container: &v1.Container{}, want: 30},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			require.Equal(t, c.want, graceperiod.ForContainer(c.pod, c.container, graceperiod.ReasonLivenessProbe))

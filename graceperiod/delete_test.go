@@ -33,9 +33,9 @@ func TestForDeleteWithoutPodOrOptions(t *testing.T) {
 		options  *metav1.DeleteOptions
 		graceful bool
 	}{
-		{"nil pod and options", nil, nil, false},
-		{"nil options", scheduledPod(seconds(30)), nil, false},
-		{"nil pod", nil, deleteOptions(seconds(9)), true},
+		{name: "nil pod and options", pod: nil, options: nil, graceful: false},
+		{name: "nil options", pod: scheduledPod(seconds(30)), options: nil, graceful: false},
+		{name: "nil pod", pod: nil, options: deleteOptions(seconds(9)), graceful: true},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			seconds, graceful := graceperiod.ForDelete(c.pod, c.options)
@@ -56,17 +56,19 @@ func TestCheckGracefulDeleteWithoutPodOrOptions(t *testing.T) {
 	}
 }
 
-// CheckGracefulDelete writes the pod's own grace period, 30 s, into the options of its delete. Changing the options then does
-// not change the pod. A nil pod is not scheduled, so it has 0 s.
+// CheckGracefulDelete writes the pod's own grace period, 30 s, into the options of its delete. They share no pointer: changing
+// the options then does not change the pod.
 func TestCheckGracefulDelete(t *testing.T) {
-	var strategy graceperiod.PodDeleteStrategy
 	pod, options := scheduledPod(seconds(30)), deleteOptions(nil)
-	require.True(t, strategy.CheckGracefulDelete(t.Context(), pod, options))
+	require.True(t, graceperiod.PodDeleteStrategy{}.CheckGracefulDelete(t.Context(), pod, options))
 	require.Equal(t, deleteOptions(seconds(30)), options)
 	*options.GracePeriodSeconds = 5
-	require.Equal(t, scheduledPod(seconds(30)), pod, "the options share no pointer with the pod")
+	require.Equal(t, scheduledPod(seconds(30)), pod)
+}
 
-	options = deleteOptions(nil)
-	require.True(t, strategy.CheckGracefulDelete(t.Context(), (*v1.Pod)(nil), options))
+// A nil pod is not scheduled, so CheckGracefulDelete gives it 0 s.
+func TestCheckGracefulDeleteOfANilPod(t *testing.T) {
+	options := deleteOptions(nil)
+	require.True(t, graceperiod.PodDeleteStrategy{}.CheckGracefulDelete(t.Context(), (*v1.Pod)(nil), options))
 	require.Equal(t, deleteOptions(seconds(0)), options)
 }

@@ -11,8 +11,9 @@ import (
 // A nil pod has no grace period of its own. It gets the 20 s of the eviction or of the bucket. If the eviction has no
 // limit, it gets the default of 30 s. TestOverridesAtEdgeValues has the other cases.
 func TestOverridesWithoutPod(t *testing.T) {
+	const noLimit = -1
 	require.EqualValues(t, 20, graceperiod.ForSoftEviction(nil, 20))
-	require.EqualValues(t, 30, graceperiod.ForSoftEviction(nil, -1), "no limit")
+	require.EqualValues(t, 30, graceperiod.ForSoftEviction(nil, noLimit))
 	require.EqualValues(t, 20, graceperiod.ForNodeShutdown(nil, 20))
 }
 

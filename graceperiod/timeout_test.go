@@ -79,22 +79,22 @@ func TestLeftOfDeletion(t *testing.T) {
 		pod  *v1.Pod
 		want int64 // in seconds
 	}{
-		{"nil pod", nil, 1},
-		{"not deleted, no spec", &v1.Pod{}, 1},
-		{"not deleted", podWithSpecAndDeletion(seconds(60), nil), 60},
-		{"no timestamp, deletion grace period", podWithSpecAndDeletion(seconds(60), seconds(20)), 20},
-		{"zero timestamp", notDeleted, 60},
-		{"all left", podEndingIn(30*time.Second, seconds(30)), 30},
-		{"some left", podEndingIn(10*time.Second, seconds(30)), 10},
-		{"rounded up", podEndingIn(10*time.Second+time.Nanosecond, seconds(30)), 11},
-		{"clock of the node is behind", podEndingIn(time.Hour, seconds(30)), 30},
-		{"ended now", podEndingIn(0, seconds(30)), 1},
-		{"ended long ago", podEndingIn(-time.Hour, seconds(30)), 1},
-		{"ended a nanosecond ago", podEndingIn(-time.Nanosecond, seconds(30)), 1},
-		{"forced", podEndingIn(0, seconds(0)), 1},
-		{"negative grace period", podEndingIn(time.Hour, seconds(-5)), 1},
-		{"deletion without a grace period", podEndingIn(time.Hour, nil), 1},
-		{"max int64, rounded up", podEndingIn(longest, seconds(math.MaxInt64)), math.MaxInt64/int64(time.Second) + 1},
+		{name: "nil pod", pod: nil, want: 1},
+		{name: "not deleted, no spec", pod: &v1.Pod{}, want: 1},
+		{name: "not deleted", pod: podWithSpecAndDeletion(seconds(60), nil), want: 60},
+		{name: "no timestamp, deletion grace period", pod: podWithSpecAndDeletion(seconds(60), seconds(20)), want: 20},
+		{name: "zero timestamp", pod: notDeleted, want: 60},
+		{name: "all left", pod: podEndingIn(30*time.Second, seconds(30)), want: 30},
+		{name: "some left", pod: podEndingIn(10*time.Second, seconds(30)), want: 10},
+		{name: "rounded up", pod: podEndingIn(10*time.Second+time.Nanosecond, seconds(30)), want: 11},
+		{name: "clock of the node is behind", pod: podEndingIn(time.Hour, seconds(30)), want: 30},
+		{name: "ended now", pod: podEndingIn(0, seconds(30)), want: 1},
+		{name: "ended long ago", pod: podEndingIn(-time.Hour, seconds(30)), want: 1},
+		{name: "ended a nanosecond ago", pod: podEndingIn(-time.Nanosecond, seconds(30)), want: 1},
+		{name: "forced", pod: podEndingIn(0, seconds(0)), want: 1},
+		{name: "negative grace period", pod: podEndingIn(time.Hour, seconds(-5)), want: 1},
+		{name: "deletion without a grace period", pod: podEndingIn(time.Hour, nil), want: 1},
+		{name: "max int64, rounded up", pod: podEndingIn(longest, seconds(math.MaxInt64)), want: math.MaxInt64/int64(time.Second) + 1},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			require.Equal(t, c.want, graceperiod.LeftOfDeletion(c.pod, testTime()))
@@ -105,19 +105,20 @@ func TestLeftOfDeletion(t *testing.T) {
 // The deletionTimestamp is so far from now that the difference overflows a time.Duration, or even an int64 of seconds.
 // If it is in the future, the whole grace period of 600 s is left. If it is in the past, the minimum of 1 s is left.
 func TestLeftOfDeletionDoesNotOverflow(t *testing.T) {
-	year := func(y int) time.Time { return time.Date(y, 1, 1, 0, 0, 0, 0, time.UTC) }
+	yearOne, epoch, year9999 := time.Time{}, time.Unix(0, 0), time.Date(9999, 1, 1, 0, 0, 0, 0, time.UTC)
+	earliest, latest := time.Unix(math.MinInt64, 0), time.Unix(math.MaxInt64, 9)
 	for _, c := range []struct {
-		deletion, now time.Time // deletion is the deletionTimestamp
-		want          int64     // in seconds
+		now, timestamp time.Time
+		want           int64 // in seconds
 	}{
-		{year(9999), time.Time{}, 600},
-		{time.Unix(0, 0), year(9999), 1},
-		{time.Unix(math.MaxInt64, 0), time.Unix(math.MinInt64, 0), 600},
-		{time.Unix(math.MaxInt64, 9), time.Unix(0, 0), 600},
-		{time.Unix(math.MinInt64, 0), time.Unix(math.MaxInt64, 0), 1},
+		{now: yearOne, timestamp: year9999, want: 600},
+		{now: epoch, timestamp: latest, want: 600},
+		{now: earliest, timestamp: latest, want: 600},
+		{now: year9999, timestamp: epoch, want: 1},
+		{now: latest, timestamp: earliest, want: 1},
 	} {
 		pod := podWithSpecAndDeletion(nil, seconds(600))
-		pod.DeletionTimestamp = &metav1.Time{Time: c.deletion}
-		require.Equal(t, c.want, graceperiod.LeftOfDeletion(pod, c.now), "%v to %v", c.now, c.deletion)
+		pod.DeletionTimestamp = &metav1.Time{Time: c.timestamp}
+		require.Equal(t, c.want, graceperiod.LeftOfDeletion(pod, c.now), "%v to %v", c.now, c.timestamp)
 	}
 }

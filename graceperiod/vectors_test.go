@@ -72,15 +72,16 @@ func TestVectorsForContainer(t *testing.T) {
 }
 
 // For each case of testdata/vectors.yaml, ForPod returns what the kubelet's calculateEffectiveGracePeriod returns (Want). The
-// pods have no current grace period (0).
+// pods have no current grace period, so nothing is shortened.
 func TestVectorsForPod(t *testing.T) {
+	const noCurrent = 0
 	cases := readVectors(t).Pod.Cases
 	require.Len(t, cases, 5)
 	for _, c := range cases {
 		t.Run(c.Name, func(t *testing.T) {
-			seconds, shortened := graceperiod.ForPod(podWithSpecAndDeletion(c.Spec, c.Deletion), 0, c.Override)
+			seconds, shortened := graceperiod.ForPod(podWithSpecAndDeletion(c.Spec, c.Deletion), noCurrent, c.Override)
 			require.Equal(t, c.Want, seconds)
-			require.False(t, shortened, "there was no current grace period")
+			require.False(t, shortened)
 		})
 	}
 }
