@@ -27,7 +27,6 @@ func TestCreatePodIsRefusedForATerminatingPod(t *testing.T) {
 		require.True(b, errdefs.IsInvalidInput(err))
 
 		b.create(pod)
-		require.NoError(b, b.CreatePod(b.Context(), pod), "the pod runs already")
 		b.deleteWithGrace(pod, 30)
 		err = b.CreatePod(b.Context(), pod)
 		require.ErrorIs(b, err, lifecycle.ErrTerminating)
@@ -52,43 +51,45 @@ func TestNoPodIsCreatedOrAdoptedAfterClose(t *testing.T) {
 
 // A pod is replaced at 1 s, in a call of UpdatePod or CreatePod, by one with the same name and another UID. The new pod
 // starts when the old one has ended. virtual-kubelet knows pods by name, so it gets no more statuses of the old pod.
+//
+// If the old pod was deleted before, it was deleted by force since: it is killed after the minimum of 2 s. Otherwise it keeps
+// its own grace period of 30 s, and its container exits 9 s after its stop signal.
 func TestANewPodWaitsForTheOldOneWithItsName(t *testing.T) {
+	create := func(b *testbed, pod *v1.Pod) error { return b.CreatePod(b.Context(), pod) }
+	update := func(b *testbed, pod *v1.Pod) error { return b.UpdatePod(b.Context(), pod) }
 	for name, test := range map[string]struct {
-		wasDeleted bool                          // the old pod was deleted before the new one came, with 30 s
+		wasDeleted bool                          // the old pod, with 30 s
 		add        func(*testbed, *v1.Pod) error // adds the new pod, at 1 s
-		// ended is when the old pod ends. If it was deleted, and a new pod has its name before it has ended, it was deleted by
-		// force since: it is killed at 1 s + the minimum of 2 s. If it was not deleted, it keeps its own grace period of 30 s,
-		// and its container exits 9 s after its stop signal, at 1 s + 9 s.
-		ended time.Duration
+		oldEnds    time.Duration
 	}{
-		"deleted, created": {wasDeleted: true, add: func(b *testbed, pod *v1.Pod) error { return b.CreatePod(b.Context(), pod) }, ended: 3 * second},
-		"deleted, updated": {wasDeleted: true, add: func(b *testbed, pod *v1.Pod) error { return b.UpdatePod(b.Context(), pod) }, ended: 3 * second},
-		"running, created": {wasDeleted: false, add: func(b *testbed, pod *v1.Pod) error { return b.CreatePod(b.Context(), pod) }, ended: 10 * second},
-		"running, updated": {wasDeleted: false, add: func(b *testbed, pod *v1.Pod) error { return b.UpdatePod(b.Context(), pod) }, ended: 10 * second},
+		"deleted, created": {wasDeleted: true, add: create, oldEnds: (1 + 2) * second},
+		"deleted, updated": {wasDeleted: true, add: update, oldEnds: (1 + 2) * second},
+		"running, created": {wasDeleted: false, add: create, oldEnds: (1 + 9) * second},
+		"running, updated": {wasDeleted: false, add: update, oldEnds: (1 + 9) * second},
 	} {
 		t.Run(name, func(t *testing.T) {
 			inBubble(t, func(b *testbed) {
-				startedNames := b.rt.recordStartsThatTake(0)
 				b.rt.scripts["app"] = lifecycletest.Script{ExitAfterTerm: 9 * second}
-				previous, pod := podOf(container("app")), podOf(container("app"))
-				pod.UID = "new"
-				b.create(previous)
+				oldPod, newPod := podOf(container("app")), podOf(container("app"))
+				newPod.UID = "new"
+				b.create(oldPod)
 				if test.wasDeleted {
-					b.deleteWithGrace(previous, 30)
+					b.deleteWithGrace(oldPod, 30)
 				}
 				wait(second)
-				notifiedBefore := b.countNotifications(previous)
-				require.NoError(b, test.add(b, pod))
+				notificationsOfOld := b.countNotifications(oldPod)
+				require.NoError(b, test.add(b, newPod))
 				synctest.Wait()
-				require.Len(b, startedNames(), 1)
+				require.False(b, b.rt.wasStarted("new/app"))
 				require.Equal(b, v1.PodPending, b.lastStatus().Phase)
+
 				wait(10 * second)
-				require.Equal(b, test.ended, b.rt.Exits()[0].At.Sub(b.began))
-				require.Len(b, startedNames(), 2)
+				require.Equal(b, test.oldEnds, b.rt.Exits()[0].At.Sub(b.began))
+				require.True(b, b.rt.wasStarted("new/app"))
 				require.EqualValues(b, "new", b.lastNotification().pod.UID)
 				require.Equal(b, v1.PodRunning, b.lastStatus().Phase)
 				require.Len(b, b.podsForShutdown(), 1)
-				require.Equal(b, notifiedBefore, b.countNotifications(previous), "the old pod's status is not sent")
+				require.Equal(b, notificationsOfOld, b.countNotifications(oldPod))
 			})
 		})
 	}
@@ -97,53 +98,48 @@ func TestANewPodWaitsForTheOldOneWithItsName(t *testing.T) {
 // Three pods with one name are created. The second never starts, because the third replaces it or because it was deleted. The
 // third starts when the first has ended, 9 s after its stop signal.
 func TestTheThirdPodOfANameWaitsForTheFirst(t *testing.T) {
-	for name, between := range map[string]func(*testbed, *v1.Pod){
-		"replaced": func(*testbed, *v1.Pod) {},
-		"deleted": func(b *testbed, second *v1.Pod) {
-			b.deleteWithGrace(second, 30)
-			synctest.Wait()
-			require.EqualValues(b, second.UID, b.lastNotification().pod.UID)
-			require.Equal(b, v1.PodFailed, b.lastStatus().Phase, "the second pod ends at once, although the first runs")
-		},
-	} {
+	for name, isDeleted := range map[string]bool{"the second pod is replaced": false, "the second pod is deleted": true} {
 		t.Run(name, func(t *testing.T) {
 			inBubble(t, func(b *testbed) {
-				startedNames := b.rt.recordStartsThatTake(0)
 				b.rt.scripts["app"] = lifecycletest.Script{ExitAfterTerm: 9 * second}
-				first, next, last := podOf(container("app")), podOf(container("app")), podOf(container("app"))
-				next.UID, last.UID = "next", "last"
-				b.create(first)
-				b.create(next)
-				between(b, next)
+				pod1, pod2, pod3 := podOf(container("app")), podOf(container("app")), podOf(container("app"))
+				pod2.UID, pod3.UID = "2", "3"
+				b.create(pod1)
+				b.create(pod2)
+				if isDeleted {
+					b.deleteWithGrace(pod2, 30)
+					synctest.Wait()
+					require.Equal(b, pod2.UID, b.lastNotification().pod.UID)
+					require.Equal(b, v1.PodFailed, b.lastStatus().Phase, "it ends at once, although the first pod runs")
+				}
 				wait(second)
-				b.create(last)
+				b.create(pod3)
 				wait(second)
-				require.Len(b, startedNames(), 1, "the first pod still runs")
+				require.False(b, b.rt.wasStarted("3/app"))
 				wait(8 * second)
-				require.Len(b, startedNames(), 2)
-				require.EqualValues(b, "last", b.lastNotification().pod.UID)
+				require.Equal(b, pod3.UID, b.lastNotification().pod.UID)
 				require.Equal(b, v1.PodRunning, b.lastStatus().Phase)
+				require.False(b, b.rt.wasStarted("2/app"))
 			})
 		})
 	}
 }
 
-// A new pod replaces a running one with its name, and the context of its CreatePod has ended. The old pod is stopped
-// and the new one started all the same.
+// A new pod replaces a running one with its name, and the context of its CreatePod has ended. The old pod is stopped and the new
+// one started nevertheless. The test runs 20 times, because a dependence on the context would show only in some runs.
 func TestCreatePodIgnoresTheEndOfItsContext(t *testing.T) {
-	ctx, cancel := context.WithCancel(t.Context())
+	ended, cancel := context.WithCancel(t.Context())
 	cancel()
-	for range 20 { // a dependence on the context would show only in some runs
+	for range 20 {
 		inBubble(t, func(b *testbed) {
-			pod := podOf(container("app"))
-			b.create(pod)
-			next := pod.DeepCopy()
-			next.UID = "next"
-			require.NoError(b, b.CreatePod(ctx, next))
+			b.create(podOf(container("app")))
+			newPod := podOf(container("app"))
+			newPod.UID = "new"
+			require.NoError(b, b.CreatePod(ended, newPod))
 			wait(time.Minute)
 			require.Equal(b, v1.PodRunning, b.lastStatus().Phase)
-			require.Equal(b, next.UID, b.lastNotification().pod.UID)
-			require.Equal(b, next.UID, b.currentPod().UID)
+			require.Equal(b, newPod.UID, b.lastNotification().pod.UID)
+			require.Equal(b, newPod.UID, b.currentPod().UID)
 		})
 	}
 }

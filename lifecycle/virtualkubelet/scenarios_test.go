@@ -159,7 +159,7 @@ func terminalPod(phase v1.PodPhase) func(*testing.T, ...func(*virtualkubelet.Opt
 
 // The provider receives a change of the spec, and the container keeps running.
 func updatePodWhileRunning(t *testing.T, kind ...func(*virtualkubelet.Options)) {
-	c := newCluster(t, 30, kind...) // a stop with a timeout of 30 s or less ends a container at once
+	c := newCluster(t, 30, kind...) // the runtime kills a container at once if it is stopped with a timeout of 30 s or less
 	c.createRunning(podOf(container("app")))
 	pod, err := c.Get(t.Context(), "pod", metav1.GetOptions{})
 	require.NoError(t, err)

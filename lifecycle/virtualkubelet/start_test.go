@@ -44,24 +44,24 @@ func (r *scriptedRuntime) recordStartsThatTake(takes time.Duration) func() []str
 func TestContainersStartInOrder(t *testing.T) {
 	inBubble(t, func(b *testbed) {
 		startedNames := b.rt.recordStartsThatTake(second)
+		readyCondition := func() v1.PodCondition { return b.lastStatus().Conditions[1] }
 		b.rt.scripts["init"] = lifecycletest.Script{ExitAfter: 5 * second}
 		pod := podOf(container("one"), container("two"))
 		pod.Spec.InitContainers = []v1.Container{sidecar("proxy"), container("init")}
 		b.create(pod)
-		require.Zero(b, b.elapsed())
 		wait(7 * second)
 		require.Equal(b, []string{"proxy", "init", "one"}, startedNames())
 		require.Equal(b, v1.PodPending, b.lastStatus().Phase)
 		require.Equal(b, v1.ContainerState{}, b.lastStatus().ContainerStatuses[0].State)
-		require.Equal(b, v1.ConditionFalse, b.lastStatus().Conditions[1].Status, "Ready")
+		require.Equal(b, v1.ConditionFalse, readyCondition().Status)
+
 		wait(2 * second)
-		last := b.lastNotification()
 		require.Equal(b, []string{"proxy", "init", "one", "two"}, startedNames())
-		require.Equal(b, v1.PodRunning, last.pod.Status.Phase)
-		require.Equal(b, v1.ConditionTrue, last.pod.Status.Conditions[1].Status, "Ready")
-		require.True(b, last.pod.Status.Conditions[1].LastTransitionTime.Time.Equal(b.began.Add(9*second)))
-		require.Equal(b, int32(0), terminatedState(b, last.pod.Status, "init").ExitCode)
-		require.True(b, last.pod.Status.InitContainerStatuses[1].Ready, "an init container that has succeeded is ready")
+		require.Equal(b, v1.PodRunning, b.lastStatus().Phase)
+		require.Equal(b, v1.ConditionTrue, readyCondition().Status)
+		require.True(b, readyCondition().LastTransitionTime.Time.Equal(b.began.Add(9*second)))
+		require.Zero(b, terminatedState(b, b.lastStatus(), "init").ExitCode)
+		require.True(b, b.lastStatus().InitContainerStatuses[1].Ready, "an init container that has succeeded is ready")
 	})
 }
 
@@ -70,12 +70,12 @@ func TestContainersStartInOrder(t *testing.T) {
 // nothing more is started, and the pod ends at once.
 func TestADeletionCancelsTheStart(t *testing.T) {
 	for name, test := range map[string]struct {
-		at    time.Duration
-		stops []stop
+		at      time.Duration
+		stopped []string // the IDs of the containers that run at this time
 	}{
-		"sidecar starts":           {at: second / 2},
-		"init container runs":      {at: 3 * second, stops: []stop{{id: "uid/init", timeout: 30, at: 3 * second}, {id: "uid/proxy", timeout: 30, at: 3 * second}}},
-		"regular container starts": {at: 7*second + second/2, stops: []stop{{id: "uid/proxy", timeout: 30, at: 7*second + second/2}}},
+		"the sidecar starts":           {at: 500 * time.Millisecond},
+		"the init container runs":      {at: 3 * second, stopped: []string{"uid/init", "uid/proxy"}},
+		"the regular container starts": {at: 7500 * time.Millisecond, stopped: []string{"uid/proxy"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			inBubble(t, func(b *testbed) {
@@ -87,12 +87,16 @@ func TestADeletionCancelsTheStart(t *testing.T) {
 				wait(test.at)
 				b.deleteWithGrace(pod, 30)
 				synctest.Wait()
-				require.ElementsMatch(b, test.stops, b.stops())
+				var want []stop
+				for _, id := range test.stopped {
+					want = append(want, stop{id: id, timeout: 30, at: test.at})
+				}
+				require.Equal(b, want, b.sortedStops())
 				require.Equal(b, test.at, b.lastNotification().at)
 				require.Equal(b, v1.PodFailed, b.lastStatus().Phase)
 				app := terminatedState(b, b.lastStatus(), "app")
 				require.Equal(b, "ContainerStatusUnknown", app.Reason)
-				require.Equal(b, int32(137), app.ExitCode)
+				require.EqualValues(b, 137, app.ExitCode)
 			})
 		})
 	}

@@ -29,20 +29,24 @@ func TestNoStatusIsSentUntilSidecarsHaveEnded(t *testing.T) {
 		b.create(pod)
 		b.deleteWithGrace(pod, 30)
 		wait(4 * second)
-		require.Zero(b, b.lastNotification().at, "no status is sent while the sidecars run")
+		require.Zero(b, b.lastNotification().at, "the status of the start is the last one")
 		require.NotNil(b, b.lastStatus().ContainerStatuses[0].State.Running)
+
 		wait(time.Minute)
-		require.Equal(b, []stop{{id: "uid/app", timeout: 30, at: 0}, {id: "uid/log", timeout: 30 - 3, at: 3 * second}, {id: "uid/net", timeout: 30 - 3 - 2, at: 5 * second}}, b.stops())
-		status := b.lastStatus()
+		require.Equal(b, []stop{
+			{id: "uid/app", timeout: 30, at: 0},
+			{id: "uid/log", timeout: 30 - 3, at: 3 * second},
+			{id: "uid/net", timeout: 30 - 3 - 2, at: (3 + 2) * second},
+		}, b.stops())
 		for name, ended := range map[string]time.Duration{"app": 3 * second, "log": 5 * second, "net": 5 * second} {
-			require.True(b, terminatedState(b, status, name).FinishedAt.Time.Equal(b.began.Add(ended)), name)
+			require.True(b, terminatedState(b, b.lastStatus(), name).FinishedAt.Time.Equal(b.began.Add(ended)), name)
 		}
 	})
 }
 
 // A pod is deleted at 5 s, while its sidecar runs and the start of its regular container lasts until 7 s. StatusChanged sends
 // no status then: no regular container is running, so virtual-kubelet would remove the pod from the API server. The final
-// status comes at 9 s, when the sidecar, which is stopped after the regular container, has taken 2 s to exit.
+// status comes when the sidecar, which is stopped after the regular container, has taken 2 s to exit.
 func TestNoStatusIsSentWhileAContainerOfADeletedPodStarts(t *testing.T) {
 	inBubble(t, func(b *testbed) {
 		b.rt.beforeStart = func(_ context.Context, name string) error {
@@ -59,9 +63,9 @@ func TestNoStatusIsSentWhileAContainerOfADeletedPodStarts(t *testing.T) {
 		b.deleteWithGrace(pod, 30)
 		b.StatusChanged(pod)
 		wait(second)
-		require.Zero(b, b.lastNotification().at)
+		require.Zero(b, b.lastNotification().at, "the last status is that of 0 s")
 		wait(time.Minute)
-		require.Equal(b, 9*second, b.lastNotification().at, "the final status")
+		require.Equal(b, (7+2)*second, b.lastNotification().at)
 	})
 }
 
@@ -107,18 +111,12 @@ func TestFinalStatus(t *testing.T) {
 // The regular containers of a pod exit on their own after 1 and 9 s. The pod has then completed with their
 // exit codes, and its sidecar, whose exit code does not count, is stopped.
 func TestAPodThatCompletes(t *testing.T) {
-	for name, test := range map[string]struct {
-		code  int32
-		phase v1.PodPhase
-	}{
-		"exit 0": {0, v1.PodSucceeded},
-		"exit 1": {1, v1.PodFailed},
-	} {
-		t.Run(name, func(t *testing.T) {
+	for exitCode, phase := range map[int32]v1.PodPhase{0: v1.PodSucceeded, 1: v1.PodFailed} {
+		t.Run(string(phase), func(t *testing.T) {
 			inBubble(t, func(b *testbed) {
 				b.rt.scripts["app"] = lifecycletest.Script{ExitAfter: 9 * second}
 				b.rt.scripts["short"] = lifecycletest.Script{ExitAfter: second}
-				b.rt.exitCodes["app"], b.rt.exitCodes["proxy"] = test.code, 99
+				b.rt.exitCodes["app"], b.rt.exitCodes["proxy"] = exitCode, 99
 				pod := podOf(container("app"), container("short"))
 				pod.Spec.InitContainers = []v1.Container{sidecar("proxy")}
 				b.create(pod)
@@ -127,73 +125,64 @@ func TestAPodThatCompletes(t *testing.T) {
 				require.Equal(b, v1.PodRunning, b.lastStatus().Phase)
 				wait(7 * second)
 				require.Equal(b, []stop{{id: "uid/proxy", timeout: 30, at: 9 * second}}, b.stops())
-				require.Equal(b, test.phase, b.lastStatus().Phase)
+				require.Equal(b, phase, b.lastStatus().Phase)
 				require.Empty(b, b.podsForShutdown())
 			})
 		})
 	}
 }
 
-// The caller changes a pod that it has passed to CreatePod, and one that GetPod has returned. The provider has copies, so
-// its pod stays as it was, with the podIP of Options.Status. Only UpdatePod changes it.
+// The caller changes a pod that it has passed to CreatePod, and pods that GetPod has returned. The provider has copies, so its
+// pod stays as it was. Only UpdatePod changes it.
 func TestPodsAreCopied(t *testing.T) {
 	inBubble(t, func(b *testbed) {
 		pod := podOf(container("app"))
 		pod.Labels = map[string]string{"a": "b"}
 		b.create(pod)
 		pod.Labels["a"] = "changed"
-		got, err := b.GetPod(b.Context(), "ns", "pod")
-		require.NoError(b, err)
-		require.Equal(b, "b", got.Labels["a"])
-		require.Equal(b, "10.0.0.1", got.Status.PodIP)
-		got.Labels["a"], got.Status.ContainerStatuses[0].State.Running = "changed", nil
+		require.Equal(b, "b", b.currentPod().Labels["a"])
+
+		got := b.currentPod()
+		got.Labels["a"], got.Status.ContainerStatuses[0].State.Running, got.Status.StartTime.Time = "changed", nil, time.Time{}
 		pods, err := b.GetPods(b.Context())
 		require.NoError(b, err)
 		require.Equal(b, "b", pods[0].Labels["a"])
 		require.NotNil(b, pods[0].Status.ContainerStatuses[0].State.Running)
+		require.True(b, pods[0].Status.StartTime.Time.Equal(b.began))
 
-		pod.Labels["a"] = "c"
+		pod.Labels["a"] = "updated"
 		require.NoError(b, b.UpdatePod(b.Context(), pod))
-		require.Equal(b, "c", b.podsForShutdown()[0].Labels["a"])
-	}, func(o *virtualkubelet.Options) {
-		o.Status = func(pod *v1.Pod) { pod.Status.PodIP = "10.0.0.1" }
+		require.Equal(b, "updated", b.podsForShutdown()[0].Labels["a"])
 	})
 }
 
-// Options.Status sets the podIP and the annotation "was" once the test has stored an IP, at 1 s. StatusChanged sends them.
-// Later Options.Status sets nothing any more, but the final status still comes with the annotation.
+// Options.Status sets the podIP and the annotation "was" once the agent knows the IP, at 1 s. StatusChanged sends them. Later
+// Options.Status sets nothing any more, but the final status still has the annotation.
 func TestStatusChangedSendsTheFieldsOfOptionsStatus(t *testing.T) {
-	var ip atomic.Value // a string: the IP that Options.Status sets; none or "": it sets nothing
+	var ip atomic.Value // a string: the IP that the agent knows; none or "": it knows none
 	inBubble(t, func(b *testbed) {
 		pod := podOf(container("app"))
 		b.create(pod)
 		wait(second)
 		require.Empty(b, b.lastStatus().PodIP)
+
 		ip.Store("10.0.0.7")
 		b.StatusChanged(pod)
 		synctest.Wait()
 		require.Equal(b, "10.0.0.7", b.lastStatus().PodIP)
-		ip.Store("") // from now on Options.Status sets nothing
-		b.StatusChanged(podOf())
+		require.Equal(b, "10.0.0.7", b.currentPod().Status.PodIP)
+
+		ip.Store("")
+		b.StatusChanged(pod)
 		b.deleteWithGrace(pod, 10)
 		wait(20 * second)
 		require.Equal(b, v1.PodSucceeded, b.lastStatus().Phase)
 		require.Equal(b, "10.0.0.7", b.lastNotification().pod.Annotations["was"])
 	}, func(o *virtualkubelet.Options) {
 		o.Status = func(pod *v1.Pod) {
-			if late, _ := ip.Load().(string); late != "" {
-				pod.Status.PodIP, pod.Annotations = late, map[string]string{"was": late}
+			if known, _ := ip.Load().(string); known != "" {
+				pod.Status.PodIP, pod.Annotations = known, map[string]string{"was": known}
 			}
 		}
-	})
-}
-
-// GetPod returns a copy. A caller that changes its start time does not change that of the pod.
-func TestTheStartTimeIsACopy(t *testing.T) {
-	inBubble(t, func(b *testbed) {
-		b.create(podOf(container("app")))
-		pod := b.currentPod()
-		pod.Status.StartTime.Time = time.Time{}
-		require.True(b, b.currentPod().Status.StartTime.Time.Equal(b.began))
 	})
 }

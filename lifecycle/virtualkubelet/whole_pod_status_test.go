@@ -34,68 +34,68 @@ func withCommandRunner(o *virtualkubelet.Options) {
 	}{o.Pods.(*fakePodRuntime), nil}
 }
 
-// What the lists of a PodRuntime say, also if they contradict themselves, decides whether a pod runs, which of its hooks
-// run, and how it has ended. The lists come at 0, 5, 10 s and so on, and sooner on request.
-func TestStatusesOfAPodRuntime(t *testing.T) {
-	running := v1.ContainerState{Running: &v1.ContainerStateRunning{}}
-	var noStates map[string]v1.ContainerState
-	t.Run("a pod that has ended when it is deleted is not stopped", func(t *testing.T) {
-		p := newFakePodRuntime(5 * second)
-		inBubble(t, func(b *testbed) {
-			pod := podOf(withSleepHook("app", 20))
-			b.create(pod)
-			wait(6 * second)
-			p.report(v1.PodSucceeded, noStates) // before DeletePod, which asks for a list at once
-			b.deleteWithGrace(pod, 30)
-			wait(30 * second)
-			require.Empty(b, b.stops())
-			require.Equal(b, v1.PodSucceeded, b.lastStatus().Phase)
-		}, onFakePodRuntime(p), withCommandRunner)
-	})
-	t.Run("a pod that has ended does not run again", func(t *testing.T) {
-		p := newFakePodRuntime(5 * second)
-		inBubble(t, func(b *testbed) {
-			defer p.stopping.Wait()
-			b.create(podOf(withSleepHook("app", 20)))
-			wait(6 * second)
-			p.report(v1.PodSucceeded, noStates)
-			wait(4500 * time.Millisecond) // the list at 10 s has it as ended, and asks for one at 11 s
-			p.report(v1.PodRunning, noStates)
-			wait(second)
-			p.change(func() { p.reported = nil })
-			wait(20 * second)
-			require.Equal(b, []stop{{id: "uid/app", timeout: 29, at: 11 * second}}, b.stops(), "the pod is stopped without its hook, with 30 s from 10 s on")
-			require.Equal(b, v1.PodSucceeded, b.lastStatus().Phase)
-			phases := map[v1.PodPhase]int{}
-			for _, news := range b.notified {
-				phases[news.pod.Status.Phase]++
-			}
-			require.Equal(b, 1, phases[v1.PodRunning], "only the list of 5 s has reported the pod as running")
-		}, onFakePodRuntime(p), withCommandRunner)
-	})
-	t.Run("a container that does not run yet has no hook", func(t *testing.T) {
-		p := newFakePodRuntime(5 * second)
-		inBubble(t, func(b *testbed) {
-			defer p.stopping.Wait()
-			p.report(v1.PodRunning, map[string]v1.ContainerState{"app": running, "late": {Waiting: &v1.ContainerStateWaiting{}}})
-			pod := podOf(container("app"), withSleepHook("late", 10))
-			b.create(pod)
-			wait(6 * second)
-			b.deleteWithGrace(pod, 30)
-			wait(second) // Stop comes at once, with the whole 30 s: the hook of "late" does not run
-			require.Equal(b, []stop{{id: "uid/app", timeout: 30, at: 6 * second}, {id: "uid/late", timeout: 30, at: 6 * second}}, b.sortedStops())
-		}, onFakePodRuntime(p), withCommandRunner)
-	})
-	t.Run("a pod that was lost has failed, whatever its containers did", func(t *testing.T) {
-		onPodRuntimeListedEvery5s(t, func(b *testbed, p *fakePodRuntime) {
-			p.report(v1.PodRunning, map[string]v1.ContainerState{"app": {Terminated: &v1.ContainerStateTerminated{}}})
-			b.create(podOf(container("app")))
-			wait(6 * second)
-			require.Equal(b, v1.PodRunning, b.lastStatus().Phase)
-			p.change(func() { p.hidden["uid"] = true })
-			wait(6 * second) // the lists of 10 and 11 s lack the pod
-			require.Equal(b, v1.PodFailed, b.lastStatus().Phase)
+// The list at 5 s has a pod as running. It has ended when it is deleted at 6 s, so it is not stopped, and its hook does not run.
+func TestAWholePodThatHasEndedIsNotStopped(t *testing.T) {
+	onPodRuntimeListedEvery5s(t, func(b *testbed, p *fakePodRuntime) {
+		pod := podOf(withSleepHook("app", 20))
+		b.create(pod)
+		wait(6 * second)
+		p.report(v1.PodSucceeded, nil) // in the list that DeletePod asks for
+		b.deleteWithGrace(pod, 30)
+		wait(30 * second)
+		require.Empty(b, b.stops())
+		require.Equal(b, v1.PodSucceeded, b.lastStatus().Phase)
+	}, withCommandRunner)
+}
+
+// The list at 10 s has a pod as ended, and the next one, at 11 s, has it as running. It is not reported as running again: it is
+// stopped without its hook, with the 29 s that are left of the 30 s since its end.
+func TestAWholePodThatHasEndedDoesNotRunAgain(t *testing.T) {
+	onPodRuntimeListedEvery5s(t, func(b *testbed, p *fakePodRuntime) {
+		b.create(podOf(withSleepHook("app", 20)))
+		wait(6 * second)
+		p.report(v1.PodSucceeded, nil)
+		wait(4500 * time.Millisecond) // until 10.5 s
+		p.report(v1.PodRunning, nil)
+		wait(second)
+		p.change(func() { p.reported = nil }) // the lists are true again
+		wait(20 * second)
+		require.Equal(b, []stop{{id: "uid/app", timeout: 29, at: 11 * second}}, b.stops())
+		require.Equal(b, v1.PodSucceeded, b.lastStatus().Phase)
+		phases := map[v1.PodPhase]int{}
+		for _, news := range b.notified {
+			phases[news.pod.Status.Phase]++
+		}
+		require.Equal(b, 1, phases[v1.PodRunning], "only the list at 5 s has reported the pod as running")
+	}, withCommandRunner)
+}
+
+// A list has the container late as waiting. The pod is deleted, and Stop comes at once: the hook of late, which does not run
+// yet, is not run.
+func TestAContainerThatDoesNotRunYetHasNoHook(t *testing.T) {
+	onPodRuntimeListedEvery5s(t, func(b *testbed, p *fakePodRuntime) {
+		p.report(v1.PodRunning, map[string]v1.ContainerState{
+			"app": {Running: &v1.ContainerStateRunning{}}, "late": {Waiting: &v1.ContainerStateWaiting{}},
 		})
+		pod := podOf(container("app"), withSleepHook("late", 10))
+		b.create(pod)
+		wait(6 * second)
+		b.deleteWithGrace(pod, 30)
+		wait(second)
+		require.Equal(b, []stop{{id: "uid/app", timeout: 30, at: 6 * second}, {id: "uid/late", timeout: 30, at: 6 * second}}, b.sortedStops())
+	}, withCommandRunner)
+}
+
+// The lists at 10 and 11 s lack a running pod, although its container had ended with exit code 0. The pod has failed.
+func TestALostPodHasFailedWhateverItsContainersDid(t *testing.T) {
+	onPodRuntimeListedEvery5s(t, func(b *testbed, p *fakePodRuntime) {
+		p.report(v1.PodRunning, map[string]v1.ContainerState{"app": {Terminated: &v1.ContainerStateTerminated{}}})
+		b.create(podOf(container("app")))
+		wait(6 * second)
+		require.Equal(b, v1.PodRunning, b.lastStatus().Phase)
+		p.change(func() { p.hidden["uid"] = true })
+		wait(6 * second)
+		require.Equal(b, v1.PodFailed, b.lastStatus().Phase)
 	})
 }
 
@@ -114,7 +114,7 @@ func TestCallsAfterCloseFailBeforeTheFirstList(t *testing.T) {
 }
 
 // Create gets a pod without container statuses, so that a PodRuntime may append its own. Here Create fails, and is called
-// again while the pod's containers show the error of the first call: the second call gets none either.
+// again while the pod's container shows the error of the first call: the second call gets none either.
 func TestCreateGetsNoContainerStatuses(t *testing.T) {
 	onPodRuntimeListedEvery5s(t, func(b *testbed, p *fakePodRuntime) {
 		p.change(func() { p.createErr = errAway })
@@ -123,7 +123,7 @@ func TestCreateGetsNoContainerStatuses(t *testing.T) {
 		pod.Status.ContainerStatuses = []v1.ContainerStatus{{Name: "app"}}
 		b.create(pod)
 		wait(30 * second)
-		require.Len(b, b.lastStatus().ContainerStatuses, 1)
+		require.Len(b, b.lastStatus().ContainerStatuses, 1, "virtual-kubelet gets one")
 		require.Greater(b, p.countOf(&p.creates), 1)
 		require.Empty(b, p.created.Status.ContainerStatuses)
 		require.Empty(b, p.created.Status.InitContainerStatuses)
@@ -169,31 +169,33 @@ func TestAnnotationsOfCreateAreKept(t *testing.T) {
 	})
 }
 
-// A pod is lost: the PodRuntime no longer lists it. It is deleted while the PodRuntime is down, so its Delete fails. A new pod
-// with its name is created only after a Delete of the lost pod has succeeded. The Create of the new pod fails, and
+// A PodRuntime no longer lists a pod, which so is lost. The pod is deleted while the PodRuntime is down, so its Delete fails. A
+// new pod with its name is created only after a Delete of the lost pod has succeeded. The Create of the new pod fails, and
 // Delete is called for it too.
 func TestDeleteIsCalledForALostPod(t *testing.T) {
 	onPodRuntimeListedEvery5s(t, func(b *testbed, p *fakePodRuntime) {
-		pod := podOf(container("app"))
-		b.create(pod)
+		lost := podOf(container("app"))
+		b.create(lost)
 		wait(6 * second)
-		p.change(func() { delete(p.pods, pod.UID) }) // the pod is lost
+		p.change(func() { delete(p.pods, lost.UID) })
 		wait(6 * second)
 		require.Equal(b, v1.PodFailed, b.lastStatus().Phase)
-		p.change(func() { p.down = true }) // the first Delete fails
-		b.deleteWithGrace(pod, 10)
+
+		p.change(func() { p.down = true })
+		b.deleteWithGrace(lost, 10)
 		wait(second)
-		require.Equal(b, pod.UID, p.deleted.UID)
-		other := podOf(container("app"))
-		other.UID = "2"
-		b.create(other)
+		require.Equal(b, lost.UID, p.deleted.UID)
+
+		newPod := podOf(container("app"))
+		newPod.UID = "new"
+		b.create(newPod)
 		p.change(func() { p.down, p.createErr = false, errdefs.InvalidInput("no such queue") })
-		require.Equal(b, 1, p.countOf(&p.creates), "the new pod waits for the Delete of the old one")
+		require.Equal(b, 1, p.countOf(&p.creates), "only that of the lost pod")
 		wait(6 * second)
 		require.Equal(b, 2, p.countOf(&p.creates))
-		require.Equal(b, 2, p.countOf(&p.deletes), "one failed, one succeeded")
-		b.deleteWithGrace(other, 0)
+		require.Equal(b, 2, p.countOf(&p.deletes), "of the lost pod: one failed, one succeeded")
+		b.deleteWithGrace(newPod, 0)
 		wait(10 * second)
-		require.Equal(b, 3, p.countOf(&p.deletes), "and one for the pod that could not be created")
+		require.Equal(b, 3, p.countOf(&p.deletes))
 	})
 }

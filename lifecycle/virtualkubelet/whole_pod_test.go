@@ -20,7 +20,7 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown"
 )
 
-// onPodRuntimeListedEvery5s runs a test with a provider on a fakePodRuntime that is polled every 5 s.
+// onPodRuntimeListedEvery5s runs a test with a provider on a fakePodRuntime, whose pods the provider lists every 5 s.
 func onPodRuntimeListedEvery5s(t *testing.T, do func(*testbed, *fakePodRuntime), change ...func(*virtualkubelet.Options)) {
 	t.Helper()
 	p := newFakePodRuntime(5 * second)
@@ -28,38 +28,41 @@ func onPodRuntimeListedEvery5s(t *testing.T, do func(*testbed, *fakePodRuntime),
 		defer p.stopping.Wait()
 		defer b.rt.Release()
 		do(b, p)
-	}, append(change, onFakePodRuntime(p))...)
+	}, append([]func(*virtualkubelet.Options){onFakePodRuntime(p)}, change...)...)
 }
 
 // A pod is created, and the list at 5 s has it running. It is deleted at 6 s, and its container, which takes 12 s to stop,
-// ends at 18 s. The list at 21 s has the pod as ended. The provider asks for another list, at 22 s, which confirms the end;
-// only then it reports the end. The first two Deletes have no effect, so Delete is called again until a list lacks the pod.
-// Then the provider forgets the pod.
+// ends at 18 s. The list at 20 s has the pod as ended, and another one, which the provider asks for, confirms the end. The
+// first two Deletes have no effect, so Delete is called again until a list lacks the pod. Then the provider forgets the pod.
 func TestWholePodLifecycle(t *testing.T) {
 	onPodRuntimeListedEvery5s(t, func(b *testbed, p *fakePodRuntime) {
+		// The pod starts.
 		b.rt.scripts["app"] = lifecycletest.Script{ExitAfterTerm: 12 * second}
-		p.change(func() { p.lostDeletes = 2 })
 		pod := podOf(container("app"), container("log"))
 		b.create(pod)
 		wait(second)
 		require.Equal(b, v1.PodPending, b.lastStatus().Phase)
 		wait(5 * second)
+		require.Equal(b, 5*second, b.lastNotification().at)
 		status := b.lastStatus()
 		require.Equal(b, v1.PodRunning, status.Phase)
 		require.Equal(b, "10.0.0.1", status.PodIP)
 		require.Equal(b, "fake://uid/app", status.ContainerStatuses[0].ContainerID)
 		require.Equal(b, v1.ConditionTrue, status.Conditions[1].Status, "Ready")
-		require.Equal(b, 5*second, b.lastNotification().at)
 
+		// It is stopped.
+		p.change(func() { p.lostDeletes = 2 })
 		b.deleteWithGrace(pod, 30)
-		wait(12 * second) // until 18 s, when the container ends
+		wait(12 * second)
+		require.Equal(b, []stop{{id: "uid/app", timeout: 30, at: 6 * second}, {id: "uid/log", timeout: 30, at: 6 * second}}, b.sortedStops())
 		require.Equal(b, v1.PodRunning, b.lastStatus().Phase, "no list has the pod as ended yet")
 		wait(4 * second)
 		require.Equal(b, v1.PodSucceeded, b.lastStatus().Phase)
 		require.Equal(b, 22*second, b.lastNotification().at)
-		require.Equal(b, []stop{{id: "uid/app", timeout: 30, at: 6 * second}, {id: "uid/log", timeout: 30, at: 6 * second}}, b.sortedStops())
+
+		// It is deleted.
 		_, err := b.GetPod(b.Context(), "ns", "pod")
-		require.NoError(b, err, "the pod is known until Delete has had an effect")
+		require.NoError(b, err)
 		wait(15 * second)
 		require.Empty(b, p.storedUIDs())
 		require.GreaterOrEqual(b, p.countOf(&p.deletes), 3)
@@ -69,16 +72,15 @@ func TestWholePodLifecycle(t *testing.T) {
 }
 
 // A pod is deleted at 6 s with a grace period of 10 s. The PodRuntime is down, or the pod ignores Stop. The provider repeats
-// Stop, with 0 s after the grace period, and never gives up: the pod ends soon after the PodRuntime is back.
+// Stop, with 0 s after the grace period, and never gives up: the pod ends at most 14 s after the PodRuntime is back.
 func TestStopIsRepeatedUntilAWholePodEnds(t *testing.T) {
 	for name, test := range map[string]struct {
 		script  lifecycletest.Script
-		away    time.Duration // how long the PodRuntime is down from 6 s on
-		endedBy time.Duration // when the pod must have ended: 14 s after the PodRuntime is back (6 s + away)
+		downFor time.Duration // from 6 s on
 	}{
-		"the pod runtime is down for 30 s":  {script: lifecycletest.Script{ExitAfterTerm: second}, away: 30 * second, endedBy: 50 * second},
-		"the pod ignores Stop":              {script: lifecycletest.Script{IgnoreTerm: true}, away: 0, endedBy: 20 * second},
-		"the pod runtime is down for 5 min": {script: lifecycletest.Script{ExitAfterTerm: second}, away: 5 * time.Minute, endedBy: 320 * second},
+		"the pod runtime is down for 30 s":  {script: lifecycletest.Script{ExitAfterTerm: second}, downFor: 30 * second},
+		"the pod runtime is down for 5 min": {script: lifecycletest.Script{ExitAfterTerm: second}, downFor: 5 * time.Minute},
+		"the pod ignores Stop":              {script: lifecycletest.Script{IgnoreTerm: true}, downFor: 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			onPodRuntimeListedEvery5s(t, func(b *testbed, p *fakePodRuntime) {
@@ -86,13 +88,14 @@ func TestStopIsRepeatedUntilAWholePodEnds(t *testing.T) {
 				pod := podOf(container("app"))
 				b.create(pod)
 				wait(6 * second)
-				p.change(func() { p.down = test.away > 0 })
+				p.change(func() { p.down = test.downFor > 0 })
 				b.deleteWithGrace(pod, 10)
-				wait(test.away)
+				wait(test.downFor)
 				require.Equal(b, v1.PodRunning, b.lastStatus().Phase)
 				require.NoError(b, b.DeletePod(b.Context(), pod), "the termination is in progress")
+
 				p.change(func() { p.down = false })
-				wait(test.endedBy - b.elapsed())
+				wait(14 * second)
 				require.Contains(b, []v1.PodPhase{v1.PodFailed, v1.PodSucceeded}, b.lastStatus().Phase)
 				wait(20 * second)
 				require.Empty(b, p.storedUIDs())
@@ -109,9 +112,10 @@ func TestCreateIsRepeatedAfterAList(t *testing.T) {
 		p.change(func() { p.down = true })
 		b.create(podOf(container("app")))
 		wait(30 * second)
-		require.Equal(b, 1, p.countOf(&p.creates), "Create waits for a list")
+		require.Equal(b, 1, p.countOf(&p.creates))
 		require.Equal(b, v1.PodPending, b.lastStatus().Phase)
-		require.Equal(b, v1.ContainerState{Waiting: &v1.ContainerStateWaiting{Reason: "CreateContainerError", Message: "500"}}, b.lastStatus().ContainerStatuses[0].State)
+		require.Equal(b, &v1.ContainerStateWaiting{Reason: "CreateContainerError", Message: errAway.Error()}, b.lastStatus().ContainerStatuses[0].State.Waiting)
+
 		p.change(func() { p.down = false })
 		wait(5 * second)
 		require.Equal(b, 2, p.countOf(&p.creates))
@@ -134,18 +138,19 @@ func TestCreateIsNotRepeatedForAnInvalidPod(t *testing.T) {
 	})
 }
 
-// Create fails with an errdefs.ErrInvalidInput, although an earlier Create, which the test makes, has already started the
-// pod. So the provider terminates the pod, which ignores SIGTERM. The list of 5 s has the pod as running, but later lists
-// lack it: its end is unknown, and the provider reports it as failed.
+// Create fails with an errdefs.ErrInvalidInput, although an earlier Create, which the test makes, has already started the pod. So
+// the provider stops the pod. It ignores its stop signal, and then vanishes from the lists: its end is unknown, and the provider
+// reports it as failed.
 func TestAnInvalidPodThatRunsNeverthelessEnds(t *testing.T) {
 	onPodRuntimeListedEvery5s(t, func(b *testbed, p *fakePodRuntime) {
 		wait(second)
 		pod := podOf(container("app"))
 		b.rt.scripts["app"] = lifecycletest.Script{IgnoreTerm: true}
-		require.NoError(b, p.Create(b.Context(), pod))
+		require.NoError(b, p.Create(b.Context(), pod)) // as if a Create that fails had started it
 		p.change(func() { p.createErr = errdefs.InvalidInput("no such queue") })
 		b.create(pod)
 		wait(5 * second)
+		require.Len(b, b.stops(), 1)
 		p.change(func() { p.hidden[pod.UID] = true })
 		wait(time.Minute)
 		require.Equal(b, v1.PodFailed, b.lastStatus().Phase)
@@ -180,32 +185,33 @@ func TestALateCreateIsCleanedUp(t *testing.T) {
 		b.deleteWithGrace(pod, 10)
 		wait(time.Minute)
 		require.Equal(b, v1.PodPending, b.lastStatus().Phase, "the pod may run")
+
 		p.change(func() { p.down = false })
 		wait(10 * second)
 		require.Equal(b, v1.PodFailed, b.lastStatus().Phase)
-		require.NoError(b, p.Create(b.Context(), pod))
-		require.Len(b, p.storedUIDs(), 1)
+
+		require.NoError(b, p.Create(b.Context(), pod)) // the late effect
 		wait(2 * time.Minute)
 		require.Empty(b, p.storedUIDs())
 	})
 }
 
-// Create hangs, and later Stop. Each call is cut off at its time limit, 2 min or 30 s, and repeated. The repeated Stop has only
-// what is left of the grace period of 100 s: 65 s, after 30 s for the call that hung and a pause of 5 s.
+// Create gets no answer, and later Stop. Each call is cut off at its time limit, 2 min or 30 s, and repeated.
 func TestHangingCallsAreRepeated(t *testing.T) {
 	onPodRuntimeListedEvery5s(t, func(b *testbed, p *fakePodRuntime) {
 		b.rt.scripts["app"] = lifecycletest.Script{ExitAfterTerm: second}
 		p.change(func() { p.hangingCalls = 1 })
 		pod := podOf(container("app"))
 		b.create(pod)
-		wait(136*second + second/2) // Create is cancelled at 120 s, and repeated 10 s later; the list at 135 s has the pod
+		wait(136*second + second/2) // Create is cut off at 120 s, and repeated 10 s later; the list at 135 s has the pod
 		require.Equal(b, v1.PodRunning, b.lastStatus().Phase)
+
 		p.change(func() { p.hangingCalls = 1 })
 		b.deleteWithGrace(pod, 100)
 		wait(50 * second)
 		require.Equal(b, v1.PodSucceeded, b.lastStatus().Phase)
-		require.Len(b, b.stops(), 1)
-		require.InDelta(b, 65, b.stops()[0].timeout, 1, "100 s - 30 s for the call that hangs - 5 s until it is repeated")
+		require.Len(b, b.stops(), 1, "the repeated Stop")
+		require.InDelta(b, 100-30-5, b.stops()[0].timeout, 1, "30 s for the call that hangs, and a pause of 5 s")
 	})
 }
 
@@ -224,53 +230,68 @@ func TestAListOlderThanThePodIsIgnored(t *testing.T) {
 	})
 }
 
-// An agent restarts while three pods run, and adopts them from the first list. Before that list Pods fails, and GetPods waits.
-// The API server still has the first pod, which keeps running. It no longer has "gone", which is deleted. "replaced" has a new
-// UID there: the new pod starts when the old one has ended.
-func TestARestartedAgentAdoptsTheListedPods(t *testing.T) {
+// An agent restarts while the PodRuntime is down. Until the first list, which has the running pod, Pods fails, so that a drain
+// waits, and GetPods waits. Adopt is not needed, and fails.
+func TestARestartedAgentWaitsForTheFirstList(t *testing.T) {
 	onPodRuntimeListedEvery5s(t, func(b *testbed, p *fakePodRuntime) {
-		b.rt.scripts["app"] = lifecycletest.Script{ExitAfterTerm: 12 * second}
-		pod, gone, previous := podOf(container("app")), podOf(container("app")), podOf(container("app"))
-		gone.Name, gone.UID, previous.Name, previous.UID = "gone", "2", "replaced", "3"
-		for _, pod := range []*v1.Pod{pod, gone, previous} {
-			b.create(pod)
-		}
+		b.create(podOf(container("app")))
 		wait(6 * second)
 		require.NoError(b, b.Close(b.Context()))
 		p.change(func() { p.down = true })
 		b.Provider = b.provider(onFakePodRuntime(p))
 		_, err := b.Pods(b.Context())
-		require.Error(b, err, "a drain waits for the list")
+		require.Error(b, err)
 		ctx, cancel := context.WithTimeout(b.Context(), 10*second)
+		defer cancel()
 		_, err = b.GetPods(ctx)
-		cancel()
 		require.ErrorIs(b, err, context.DeadlineExceeded)
+
 		p.change(func() { p.down = false })
 		known, err := b.GetPods(b.Context())
 		require.NoError(b, err)
-		require.Len(b, known, 3)
+		require.Len(b, known, 1)
 		require.ErrorContains(b, b.Adopt(b.Context(), virtualkubelet.Adopted{Pod: podOf(container("app"))}), "a PodRuntime lists its pods itself")
+	})
+}
 
+// An agent restarts while three pods run, and adopts them from the first list. The API server still has the first pod, which
+// keeps running. It no longer has "gone", which is deleted. "replaced" has a new UID there: the new pod starts when the old one
+// has ended.
+func TestARestartedAgentAdoptsTheListedPods(t *testing.T) {
+	onPodRuntimeListedEvery5s(t, func(b *testbed, p *fakePodRuntime) {
+		b.rt.scripts["app"] = lifecycletest.Script{ExitAfterTerm: 12 * second}
+		pod, gone, replaced := podOf(container("app")), podNamed("gone", container("app")), podNamed("replaced", container("app"))
+		for _, pod := range []*v1.Pod{pod, gone, replaced} {
+			b.create(pod)
+		}
+		wait(6 * second)
+		require.NoError(b, b.Close(b.Context()))
+		b.Provider = b.provider(onFakePodRuntime(p))
+		known, err := b.GetPods(b.Context())
+		require.NoError(b, err)
+		require.Len(b, known, 3)
+
+		// What virtual-kubelet calls.
 		b.create(pod)
-		require.NoError(b, b.DeletePod(b.Context(), known[0])) // gone: as virtual-kubelet does
-		replacement := previous.DeepCopy()
-		replacement.UID = "4"
+		goneCopy, err := b.GetPod(b.Context(), "ns", "gone")
+		require.NoError(b, err)
+		require.NoError(b, b.DeletePod(b.Context(), goneCopy))
+		replacement := replaced.DeepCopy()
+		replacement.UID = "replacement"
 		require.NoError(b, b.UpdatePod(b.Context(), replacement))
-		wait(40 * second)
-		require.Len(b, p.storedUIDs(), 2)
-		require.Contains(b, p.storedUIDs(), pod.UID)
-		require.Contains(b, p.storedUIDs(), replacement.UID)
-		require.Equal(b, 4, p.countOf(&p.creates), "three by the first agent, and one for the replacement: no pod is created twice")
-		require.Len(b, b.rt.Exits(), 2, "gone and replaced")
 
+		wait(40 * second)
+		require.ElementsMatch(b, []types.UID{pod.UID, replacement.UID}, p.storedUIDs())
+		require.Equal(b, 3+1, p.countOf(&p.creates), "three by the first agent, and one for the replacement")
+		require.Len(b, b.rt.Exits(), 2, "gone and replaced")
 		result, err := b.KillPod(b.Context(), gone, shutdown.KillRequest{})
 		require.NoError(b, err)
 		require.Equal(b, "NotFound", result.Outcome)
 	})
 }
 
-// A running pod vanishes from the lists. It fails only after the second list without it, at 11 s, which is requested
-// because the list of 10 s lacks it.
+// The lists lack a running pod from 6 s on. It fails only after the second list without it, at 11 s, which is requested because
+// the list at 10 s lacks the pod.
 func TestAPodMissingFromTwoListsHasFailed(t *testing.T) {
 	onPodRuntimeListedEvery5s(t, func(b *testbed, p *fakePodRuntime) {
 		b.create(podOf(container("app")))
@@ -284,26 +305,26 @@ func TestAPodMissingFromTwoListsHasFailed(t *testing.T) {
 	})
 }
 
-// A pod is reported as Failed although it still runs: two lists of the PodRuntime lack it ("missing from lists"), or it is
-// killed before its Create has taken effect ("late Create"). Its termination finds nothing to stop, and ends at once. The
-// next list, about 5 s later, has the pod as running. The pod must then be stopped, with what is left of the first
-// termination's 30 s, and Delete must not be called before it has ended.
+// A pod is reported as Failed although it still runs: two lists of the PodRuntime lack it, or it is killed before its Create has
+// taken effect. Its termination finds nothing to stop, and ends at once. The next list, about 5 s later, has the pod as running.
+// The pod must then be stopped, with what is left of the first termination's 30 s, and Delete must not be called before it has
+// ended.
 func TestALostPodThatRunsAgainIsStopped(t *testing.T) {
 	for name, lose := range map[string]func(*testbed, *fakePodRuntime, *v1.Pod){
-		"missing from lists": func(_ *testbed, p *fakePodRuntime, pod *v1.Pod) {
+		"two lists lack the pod": func(_ *testbed, p *fakePodRuntime, pod *v1.Pod) {
 			p.change(func() { p.hidden[pod.UID] = true })
-			wait(6 * second) // two lists lack the pod
+			wait(6 * second)
 			p.change(func() { p.hidden[pod.UID] = false })
 		},
-		"late Create": func(b *testbed, p *fakePodRuntime, pod *v1.Pod) {
-			var hiddenPod *v1.Pod // the pod is stored again after KillPod, as if its Create had taken effect late
+		"killed before its Create has taken effect": func(b *testbed, p *fakePodRuntime, pod *v1.Pod) {
+			var stored *v1.Pod
 			p.change(func() {
-				hiddenPod = p.pods[pod.UID]
+				stored = p.pods[pod.UID]
 				delete(p.pods, pod.UID)
 			})
 			_, err := b.KillPod(b.Context(), pod, shutdown.KillRequest{})
 			require.NoError(b, err)
-			p.change(func() { p.pods[pod.UID] = hiddenPod })
+			p.change(func() { p.pods[pod.UID] = stored })
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -316,12 +337,14 @@ func TestALostPodThatRunsAgainIsStopped(t *testing.T) {
 				synctest.Wait()
 				require.Equal(b, v1.PodFailed, b.lastStatus().Phase)
 				require.Empty(b, b.stops())
+
 				wait(6 * second) // a list has the pod again
 				require.Len(b, b.stops(), 1)
-				require.InDelta(b, 25, b.stops()[0].timeout, 2, "about 5 s of the first termination's 30 s have passed")
+				require.InDelta(b, 30-5, b.stops()[0].timeout, 2)
 				b.deleteWithGrace(pod, 30)
 				wait(3 * second)
 				require.Zero(b, p.countOf(&p.deletes), "the pod still runs")
+
 				wait(20 * second) // the container exits 12 s after its stop signal
 				require.Empty(b, p.storedUIDs())
 				require.Len(b, b.rt.Exits(), 1)
@@ -375,15 +398,14 @@ func TestAnOrphanThatIsCreatedInTimeRunsOn(t *testing.T) {
 // before Stop, which gets the remaining 20 s at 16 s. Otherwise Stop is called at once, with the whole 30 s.
 func TestHooksOfAWholePodNeedACommandRunner(t *testing.T) {
 	for name, test := range map[string]struct {
-		change func(*virtualkubelet.Options)
-		stop   stop // the only Stop call
+		options []func(*virtualkubelet.Options)
+		stop    stop // the only Stop call
 	}{
-		"not a CommandRunner": {func(*virtualkubelet.Options) {}, stop{id: "uid/app", timeout: 30, at: 6 * second}},
-		"a CommandRunner":     {withCommandRunner, stop{id: "uid/app", timeout: 20, at: 16 * second}},
+		"not a CommandRunner": {stop: stop{id: "uid/app", timeout: 30, at: 6 * second}},
+		"a CommandRunner":     {options: []func(*virtualkubelet.Options){withCommandRunner}, stop: stop{id: "uid/app", timeout: 30 - 10, at: (6 + 10) * second}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			p := newFakePodRuntime(5 * second)
-			inBubble(t, func(b *testbed) {
+			onPodRuntimeListedEvery5s(t, func(b *testbed, _ *fakePodRuntime) {
 				pod := podOf(withSleepHook("app", 10))
 				b.create(pod)
 				wait(6 * second)
@@ -391,8 +413,7 @@ func TestHooksOfAWholePodNeedACommandRunner(t *testing.T) {
 				require.NoError(b, err)
 				require.Equal(b, "Graceful", result.Outcome)
 				require.Equal(b, []stop{test.stop}, b.stops())
-				synctest.Wait()
-			}, onFakePodRuntime(p), test.change)
+			}, test.options...)
 		})
 	}
 }
@@ -410,20 +431,18 @@ func TestStatusesIsCalledOncePerIntervalForAllPods(t *testing.T) {
 	})
 }
 
-// Create has failed and is repeated after 10 s. In the meantime an UpdatePod has a pod without containers, which no API server
+// Create has failed and is repeated after 10 s. In the meantime UpdatePod gets the pod without containers, which no API server
 // has. The repeated Create must not panic.
 func TestUpdatePodWithoutContainersBeforeCreate(t *testing.T) {
 	onPodRuntimeListedEvery5s(t, func(b *testbed, p *fakePodRuntime) {
 		p.change(func() { p.createErr = errAway })
 		pod := podOf(container("app"))
 		b.create(pod)
-		empty := pod.DeepCopy()
-		empty.Spec.Containers = nil
-		require.NoError(b, b.UpdatePod(b.Context(), empty))
+		require.NoError(b, b.UpdatePod(b.Context(), podOf()))
 		wait(time.Minute)
 		p.change(func() { p.createErr = nil })
 		require.NoError(b, b.UpdatePod(b.Context(), pod))
 		wait(5 * time.Minute)
-		require.Equal(b, v1.PodRunning, b.lastNotification().pod.Status.Phase)
+		require.Equal(b, v1.PodRunning, b.lastStatus().Phase)
 	})
 }

@@ -17,10 +17,7 @@ import (
 // One list lacks a running container: the list of 5 s, or the one that a deletion at 4.9 s asks for. The next list has the
 // container again, so it has not ended. It ends only when a later deletion kills it.
 func TestAContainerMissingFromOneListHasNotEnded(t *testing.T) {
-	for name, beforeList := range map[string]func(*testbed, *v1.Pod){
-		"while the pod runs":   func(*testbed, *v1.Pod) {},
-		"during a termination": func(b *testbed, pod *v1.Pod) { b.deleteWithGrace(pod, 30) },
-	} {
+	for name, isDeleted := range map[string]bool{"while the pod runs": false, "during a termination": true} {
 		t.Run(name, func(t *testing.T) {
 			inBubble(t, func(b *testbed) {
 				b.rt.cannotWatchExits = true
@@ -29,11 +26,14 @@ func TestAContainerMissingFromOneListHasNotEnded(t *testing.T) {
 				b.create(pod)
 				wait(4900 * time.Millisecond)
 				b.rt.SetLists(lifecycletest.Lists{Lacks: []string{"uid/app"}})
-				beforeList(b, pod)
-				wait(second / 2)                     // one list lacks the container
+				if isDeleted {
+					b.deleteWithGrace(pod, 30)
+				}
+				wait(second / 2)                     // until 5.4 s
 				b.rt.SetLists(lifecycletest.Lists{}) // lists are complete again
 				wait(20 * second)
 				require.NotNil(b, b.currentPod().Status.ContainerStatuses[0].State.Running)
+
 				b.deleteWithGrace(pod, 1)
 				wait(20 * second)
 				require.Len(b, b.rt.Exits(), 1)
@@ -50,19 +50,15 @@ func TestAStartWithALostAnswerIsNotRepeated(t *testing.T) {
 	for name, lists := range map[string]lifecycletest.Lists{"lists succeed": {}, "lists fail for 20 s": {Err: errAway}} {
 		t.Run(name, func(t *testing.T) {
 			inBubble(t, func(b *testbed) {
-				pod := restartingPod(container("app"))
 				b.rt.losesReplies = true
 				b.rt.SetLists(lists)
-				b.create(pod)
+				b.create(restartingPod(container("app")))
 				wait(20 * second)
 				b.rt.SetLists(lifecycletest.Lists{}) // lists succeed again
 				wait(2 * second)
 				require.Equal(b, v1.PodRunning, b.lastStatus().Phase)
 				wait(time.Minute)
-				b.rt.started.Range(func(id, _ any) bool {
-					require.Equal(b, "uid/app", id, "a second run would be uid/app#1")
-					return true
-				})
+				require.False(b, b.rt.wasStarted("uid/app#1"), "a second run")
 				require.Zero(b, b.lastStatus().ContainerStatuses[0].RestartCount)
 			})
 		})
@@ -112,10 +108,11 @@ func TestAPollingRuntimeHasTimeForTwoLists(t *testing.T) {
 		wait(7 * second)
 		b.deleteWithGrace(pod, 30)
 		wait(13 * second)
-		require.Equal(b, []stop{{id: "uid/app", timeout: 27, at: 10 * second}}, b.stops())
+		require.Equal(b, []stop{{id: "uid/app", timeout: 30 - 3, at: 10 * second}}, b.stops())
 		require.Equal(b, 20*second, b.lastNotification().at)
-		require.Equal(b, "ContainerStatusUnknown", terminatedState(b, b.lastStatus(), "app").Reason)
-		require.Equal(b, "The container could not be located when the pod was terminated", terminatedState(b, b.lastStatus(), "app").Message)
+		app := terminatedState(b, b.lastStatus(), "app")
+		require.Equal(b, "ContainerStatusUnknown", app.Reason)
+		require.Equal(b, "The container could not be located when the pod was terminated", app.Message)
 	}, func(o *virtualkubelet.Options) {
 		o.Runtime = struct{ virtualkubelet.Runtime }{o.Runtime} // hides Exited
 	})
