@@ -83,10 +83,10 @@ func newDrainedNode(t *testing.T, build containerdtest.Build) *drainedNode {
 	}
 	hook := v1.LifecycleHandler{Exec: &v1.ExecAction{Command: []string{"/bin/touch", "/tmp/hooked"}}}
 	for _, pod := range []*v1.Pod{
-		onePod("web", 30, withHook(hook), func(pod *v1.Pod) { pod.Spec.Containers[0].Image = "hooked:1" }),
-		onePod("stubborn", 4, func(pod *v1.Pod) { pod.Spec.Containers[0].Image = "stubborn:1" }),
-		onePod("critical", 5, func(pod *v1.Pod) { pod.Spec.Containers[0].Image = "obedient:1" }),
-		onePod("meshed", 20, func(pod *v1.Pod) {
+		podWithGrace("web", 30, withHook(hook), func(pod *v1.Pod) { pod.Spec.Containers[0].Image = "hooked:1" }),
+		podWithGrace("stubborn", 4, func(pod *v1.Pod) { pod.Spec.Containers[0].Image = "stubborn:1" }),
+		podWithGrace("critical", 5, func(pod *v1.Pod) { pod.Spec.Containers[0].Image = "obedient:1" }),
+		podWithGrace("meshed", 20, func(pod *v1.Pod) {
 			pod.Spec.Containers = []v1.Container{{Name: "proxy", Image: "obedient:1"}, {Name: "main", Image: "hooked:1"}}
 		}),
 	} {

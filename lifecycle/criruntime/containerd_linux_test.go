@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"github.com/kubegrace/kubegrace/lifecycle"
@@ -49,7 +50,7 @@ func newContainerd(t *testing.T, build containerdtest.Build) *containerd {
 // startReady starts a pod with one container, and waits until its script has set its traps.
 func (c *containerd) startReady(t *testing.T, name, image string, edit ...func(*v1.Pod)) (pod *v1.Pod, id string) {
 	t.Helper()
-	pod = onePod(name, 30, append(edit, func(pod *v1.Pod) { pod.Spec.Containers[0].Image = image })...)
+	pod = podWithGrace(name, 30, append(edit, func(pod *v1.Pod) { pod.Spec.Containers[0].Image = image })...)
 	_, ids := c.runPod(t, pod)
 	c.awaitReady(t, ids[0])
 	return pod, ids[0]
@@ -86,6 +87,7 @@ func testContainerd(t *testing.T, build containerdtest.Build) {
 		"exit is detected":                   c.testExitIsDetected,
 		"container has exited or is unknown": c.testContainerHasExitedOrIsUnknown,
 		"pods are listed":                    c.testPodsAreListed,
+		"containers are listed":              c.testContainersAreListed,
 		"sandbox is stopped":                 c.testSandboxIsStopped,
 		"container was never started":        c.testContainerWasNeverStarted,
 	} {
@@ -147,7 +149,7 @@ func (c *containerd) testExitIsDetected(t *testing.T) {
 	for i := range 5 {
 		_, id := c.startReady(t, fmt.Sprint("exit-", i), "obedient:1")
 		exited := c.runtime.Exited(id)
-		requireRunning(t, exited)
+		requireNoExit(t, exited)
 		_, err := c.server.Runtime().StopContainer(t.Context(), &runtimeapi.StopContainerRequest{ContainerId: id, Timeout: 60})
 		require.NoError(t, err)
 		awaitExit(t, exited)
@@ -193,23 +195,29 @@ func (c *containerd) testPodsAreListed(t *testing.T) {
 	require.True(t, got.Spec.HostNetwork)
 	require.EqualValues(t, 30, *got.Spec.TerminationGracePeriodSeconds)
 	require.Equal(t, pod.Spec.Containers[0].Lifecycle, got.Spec.Containers[0].Lifecycle)
-	began := time.Unix(0, c.status(t, id).GetCreatedAt())
-	running := []lifecycle.Container{{Name: "listed", ID: id, Began: began}}
-	listed, err := c.runtime.Running(t.Context(), pod)
-	require.NoError(t, err)
-	require.Equal(t, running, listed)
-	listed, err = c.runtime.Running(t.Context(), &v1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "listed"}})
-	require.NoError(t, err)
-	require.Equal(t, running, listed, "the pod is found by namespace and name if it has no UID")
-	version, err := c.client.Version(t.Context(), &runtimeapi.VersionRequest{})
-	require.NoError(t, err)
-	require.Equal(t, strings.Contains(version.GetRuntimeVersion(), "2.4"), c.runtime.Streams(), "only 2.4 streams lists (KEP-5825)")
 	require.Equal(t, "containerd://"+id, got.Status.ContainerStatuses[0].ContainerID)
 
 	require.NoError(t, c.runtime.StopContainer(t.Context(), id, 60))
 	ended := c.listed(t, pod).Status.ContainerStatuses[0].State.Terminated
 	require.EqualValues(t, 7, ended.ExitCode)
 	require.False(t, ended.FinishedAt.IsZero())
+}
+
+// A running container is listed until it has been stopped. Its pod is found by namespace and name if it has no UID. Only
+// containerd 2.4 streams lists (KEP-5825).
+func (c *containerd) testContainersAreListed(t *testing.T) {
+	pod, id := c.startReady(t, "running", "obedient:1")
+	want := []lifecycle.Container{{Name: "running", ID: id, Began: time.Unix(0, c.status(t, id).GetCreatedAt())}}
+	for _, uid := range []types.UID{pod.UID, ""} {
+		listed, err := c.runtime.Running(t.Context(), &v1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "running", UID: uid}})
+		require.NoError(t, err)
+		require.Equal(t, want, listed)
+	}
+	version, err := c.client.Version(t.Context(), &runtimeapi.VersionRequest{})
+	require.NoError(t, err)
+	require.Equal(t, strings.Contains(version.GetRuntimeVersion(), "2.4"), c.runtime.Streams())
+
+	require.NoError(t, c.runtime.StopContainer(t.Context(), id, 60))
 	require.Empty(t, runningIDs(t, c.runtime, pod))
 }
 
@@ -240,7 +248,7 @@ func (c *containerd) testSandboxIsStopped(t *testing.T) {
 // A container that was created and never started is listed as running, because it could still be started. StopContainer
 // removes it.
 func (c *containerd) testContainerWasNeverStarted(t *testing.T) {
-	pod := onePod("created", 30, func(pod *v1.Pod) { pod.Spec.Containers[0].Image = "obedient:1" })
+	pod := podWithGrace("created", 30, func(pod *v1.Pod) { pod.Spec.Containers[0].Image = "obedient:1" })
 	id := c.create(t, pod, &pod.Spec.Containers[0], c.runSandbox(t, pod), firstRun)
 	require.Equal(t, v1.PodPending, c.listed(t, pod).Status.Phase)
 	require.Equal(t, []string{id}, runningIDs(t, c.runtime, pod), "a created container could still be started")

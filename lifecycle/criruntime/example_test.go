@@ -79,17 +79,17 @@ func ExampleRuntime_Pods() {
 
 // exampleNode serves a scripted runtime with one pod of a kubelet.
 func exampleNode(ctx context.Context) (endpoint string, end func()) {
-	s := newFake()
-	s.exec = func(_ context.Context, request *runtimeapi.ExecSyncRequest) (*runtimeapi.ExecSyncResponse, error) {
+	cri := newFake()
+	cri.exec = func(_ context.Context, request *runtimeapi.ExecSyncRequest) (*runtimeapi.ExecSyncResponse, error) {
 		fmt.Println("hook", request.GetCmd()[0])
 		return &runtimeapi.ExecSyncResponse{}, nil
 	}
 	hook := v1.LifecycleHandler{Exec: &v1.ExecAction{Command: []string{"/bin/drain"}}}
-	pod, t := onePod("web", 45, withHook(hook)), &testing.T{}
-	sandbox, _ := s.RunPodSandbox(ctx, &runtimeapi.RunPodSandboxRequest{Config: sandboxConfig(pod)})
-	created, _ := s.CreateContainer(ctx, createRequest(t, pod, &pod.Spec.Containers[0], sandbox.GetPodSandboxId(), firstRun))
-	_, _ = s.StartContainer(ctx, &runtimeapi.StartContainerRequest{ContainerId: created.GetContainerId()})
-	endpoint, end, err := s.serve()
+	pod, t := podWithGrace("web", 45, withHook(hook)), &testing.T{}
+	sandbox, _ := cri.RunPodSandbox(ctx, &runtimeapi.RunPodSandboxRequest{Config: sandboxConfig(pod)})
+	created, _ := cri.CreateContainer(ctx, createRequest(t, pod, &pod.Spec.Containers[0], sandbox.GetPodSandboxId(), firstRun))
+	_, _ = cri.StartContainer(ctx, &runtimeapi.StartContainerRequest{ContainerId: created.GetContainerId()})
+	endpoint, end, err := cri.serve()
 	if err != nil {
 		panic(err)
 	}

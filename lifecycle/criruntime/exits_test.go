@@ -20,10 +20,10 @@ func awaitExit(t *testing.T, exited <-chan struct{}) {
 	}
 }
 
-// startOne starts a pod with one container as a kubelet does, and returns the container's ID.
-func startOne(t *testing.T, runtime *criruntime.Runtime) string {
+// startContainer starts a pod with one container as a kubelet does, and returns the container's ID.
+func startContainer(t *testing.T, runtime *criruntime.Runtime) string {
 	t.Helper()
-	_, ids := kubeletOf(runtime).runPod(t, onePod("server", 30))
+	_, ids := kubeletOf(runtime).runPod(t, podWithGrace("server", 30))
 	return ids[0]
 }
 
@@ -32,9 +32,9 @@ func kubeletOf(runtime *criruntime.Runtime) kubelet {
 	return kubelet{runtimeapi.NewRuntimeServiceClient(runtime.Conn())}
 }
 
-// requireRunning fails the test if exited is closed, which would report that a running container has
+// requireNoExit fails the test if exited is closed, which would report that a running container has
 // exited.
-func requireRunning(t *testing.T, exited <-chan struct{}) {
+func requireNoExit(t *testing.T, exited <-chan struct{}) {
 	t.Helper()
 	select {
 	case <-exited:
@@ -46,15 +46,15 @@ func requireRunning(t *testing.T, exited <-chan struct{}) {
 // The channel that Exited returns stays open while the container runs, and is closed when it exits. For a container that had
 // exited before the call, or that is unknown, the channel is closed soon after the call.
 func TestExitIsDetected(t *testing.T) {
-	s := newFake()
-	runtime := s.dial(t, criruntime.Options{})
-	id := startOne(t, runtime)
-
+	cri := newFake()
+	runtime := cri.dial(t, criruntime.Options{})
+	id := startContainer(t, runtime)
 	exited := runtime.Exited(id)
-	require.Eventually(t, func() bool { return len(s.callsOf("ListContainers")) >= 3 }, waitAtMost, pollEvery, "the container is listed several times")
-	requireRunning(t, exited)
-	s.exit(id, 0)
+	require.Eventually(t, func() bool { return len(cri.callsOf("ListContainers")) >= 3 }, waitAtMost, pollEvery)
+	requireNoExit(t, exited)
+
+	cri.exit(id, 0)
 	awaitExit(t, exited)
-	awaitExit(t, runtime.Exited(id)) // the container had exited before the call
+	awaitExit(t, runtime.Exited(id))
 	awaitExit(t, runtime.Exited("unknown"))
 }

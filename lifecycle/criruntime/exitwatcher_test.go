@@ -79,66 +79,76 @@ func isClosed(channel <-chan struct{}) bool {
 // intervals. Its exit is found by the next list, and both callers learn of it.
 func TestPollingDetectsAnExitWithinOneInterval(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		l, w := startWatcher(t)
-		l.set("a", runtimeapi.ContainerState_CONTAINER_RUNNING)
-		exited, other := w.watch("a"), w.watch("a")
+		lister, watcher := startWatcher(t)
+		lister.set("a", runtimeapi.ContainerState_CONTAINER_RUNNING)
+		exited1, exited2 := watcher.watch("a"), watcher.watch("a")
 		<-time.After(10*pollInterval + 1) // just after the list at the end of the tenth interval
-		require.False(t, isClosed(exited))
-		require.Equal(t, 11, l.count())
+		require.False(t, isClosed(exited1))
+		require.Equal(t, 1+10, lister.count())
 
-		l.set("a", runtimeapi.ContainerState_CONTAINER_EXITED)
+		lister.set("a", runtimeapi.ContainerState_CONTAINER_EXITED)
 		began := time.Now()
-		<-exited
-		<-other
+		<-exited1
+		<-exited2
 		require.LessOrEqual(t, time.Since(began), pollInterval)
 	})
 }
 
-// b has exited before it is watched. If nothing else is watched, polling begins with a list, which finds the exit at once.
-// While the running container a is polled, the list at the end of the interval finds the exit of b, and also that "gone" does
-// not exist. a stays watched.
-func TestPollingDetectsAnEarlierExit(t *testing.T) {
+// A container has exited before it is watched. Nothing else is watched, so polling begins with a list, which finds the exit at
+// once.
+func TestPollingDetectsAnEarlierExitAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		l, w := startWatcher(t)
-		l.set("a", runtimeapi.ContainerState_CONTAINER_RUNNING)
-		l.set("b", runtimeapi.ContainerState_CONTAINER_EXITED)
+		lister, watcher := startWatcher(t)
+		lister.set("ended", runtimeapi.ContainerState_CONTAINER_EXITED)
 		began := time.Now()
-		<-w.watch("b")
-		require.Zero(t, time.Since(began), "polling begins with a list")
-		running := w.watch("a")
+		<-watcher.watch("ended")
+		require.Zero(t, time.Since(began))
+	})
+}
+
+// While a running container is polled, an exited container and one that does not exist begin to be watched. The list at the end
+// of the interval finds that they do not run. The running one stays watched.
+func TestPollingDetectsAnEarlierExitWithTheNextList(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		lister, watcher := startWatcher(t)
+		lister.set("running", runtimeapi.ContainerState_CONTAINER_RUNNING)
+		lister.set("ended", runtimeapi.ContainerState_CONTAINER_EXITED)
+		began := time.Now()
+		running := watcher.watch("running")
 		<-time.After(pollInterval / 2)
-		ended, gone := w.watch("b"), w.watch("gone")
+		ended, unknown := watcher.watch("ended"), watcher.watch("unknown")
 		<-ended
-		<-gone
+		<-unknown
 		require.Equal(t, pollInterval, time.Since(began))
 		require.False(t, isClosed(running))
 	})
 }
 
-// Only the state EXITED is an exit. A created or unknown container may still run.
+// Only the state EXITED is an exit. A container in the state CREATED or UNKNOWN may still run.
 func TestCreatedAndUnknownContainersHaveNotExited(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		l, w := startWatcher(t)
-		l.set("a", runtimeapi.ContainerState_CONTAINER_CREATED)
-		l.set("b", runtimeapi.ContainerState_CONTAINER_UNKNOWN)
-		a, b := w.watch("a"), w.watch("b")
+		lister, watcher := startWatcher(t)
+		lister.set("created", runtimeapi.ContainerState_CONTAINER_CREATED)
+		lister.set("unknown", runtimeapi.ContainerState_CONTAINER_UNKNOWN)
+		created, unknown := watcher.watch("created"), watcher.watch("unknown")
 		<-time.After(3 * pollInterval)
-		require.False(t, isClosed(a))
-		require.False(t, isClosed(b))
+		require.False(t, isClosed(created))
+		require.False(t, isClosed(unknown))
 	})
 }
 
-// While no container is watched, nothing is listed, even for an hour. "gone" does not exist, so the first list ends its
-// watch, and for another hour nothing is listed.
+// While no container is watched, nothing is listed, even for an hour. A watched container does not exist, so the first list ends
+// its watch, and for another hour nothing is listed.
 func TestPollingStopsWhileNothingIsWatched(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		l, w := startWatcher(t)
+		lister, watcher := startWatcher(t)
 		<-time.After(time.Hour)
-		require.Zero(t, l.count())
-		<-w.watch("gone")
+		require.Zero(t, lister.count())
+
+		<-watcher.watch("unknown")
+		require.Empty(t, watcher.watchedIDs())
 		<-time.After(time.Hour)
-		require.Equal(t, 1, l.count())
-		require.Empty(t, w.watchedIDs(), "a container that has exited is no longer watched")
+		require.Equal(t, 1, lister.count())
 	})
 }
 
@@ -146,12 +156,12 @@ func TestPollingStopsWhileNothingIsWatched(t *testing.T) {
 // lists succeed again.
 func TestPollingDetectsAnExitOnlyOnceListsSucceed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		l, w := startWatcher(t)
-		l.fail(errors.New("restarting"))
-		exited := w.watch("a")
+		lister, watcher := startWatcher(t)
+		lister.fail(errors.New("restarting"))
+		exited := watcher.watch("a")
 		<-time.After(10 * pollInterval)
-		require.False(t, isClosed(exited), "an unknown state is not an exit")
-		l.succeed()
+		require.False(t, isClosed(exited))
+		lister.succeed()
 		<-exited
 	})
 }
@@ -159,14 +169,14 @@ func TestPollingDetectsAnExitOnlyOnceListsSucceed(t *testing.T) {
 // After close an exit is not reported and nothing new is watched. close may be called twice.
 func TestNothingIsWatchedAfterClose(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		l, w := startWatcher(t)
-		l.set("a", runtimeapi.ContainerState_CONTAINER_RUNNING)
-		exited := w.watch("a")
-		w.close()
-		l.set("a", runtimeapi.ContainerState_CONTAINER_EXITED)
+		lister, watcher := startWatcher(t)
+		lister.set("a", runtimeapi.ContainerState_CONTAINER_RUNNING)
+		exited := watcher.watch("a")
+		watcher.close()
+		lister.set("a", runtimeapi.ContainerState_CONTAINER_EXITED)
 		<-time.After(time.Hour)
 		require.False(t, isClosed(exited))
-		require.Nil(t, w.watch("a"))
-		w.close()
+		require.Nil(t, watcher.watch("a"))
+		watcher.close()
 	})
 }

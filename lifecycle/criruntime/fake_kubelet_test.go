@@ -137,9 +137,9 @@ func (k kubelet) start(t testing.TB, id string) {
 	require.NoError(t, err)
 }
 
-// onePod returns the pod shop/NAME with the UID NAME-uid and one container NAME. It is on the host's network, so that a real
+// podWithGrace returns the pod shop/NAME with the UID NAME-uid and one container NAME. It is on the host's network, so that a real
 // containerd needs no network plugin. The edits are applied to it in order.
-func onePod(name string, grace int64, edit ...func(*v1.Pod)) *v1.Pod {
+func podWithGrace(name string, grace int64, edit ...func(*v1.Pod)) *v1.Pod {
 	pod := &v1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: "shop", UID: types.UID(name + "-uid")},
 		Spec: v1.PodSpec{

@@ -31,9 +31,9 @@ const (
 
 // call is a call that the fake has received.
 type call struct {
-	method  string
-	request any
-	timeout time.Duration // until the client's deadline; 0: none
+	method         string
+	request        any
+	clientDeadline time.Duration // from the call; 0: none
 }
 
 type fakeContainer struct {
@@ -129,7 +129,7 @@ func dial(t *testing.T, endpoint string, options criruntime.Options) *criruntime
 func (s *fake) intercept(ctx context.Context, request any, info *grpc.UnaryServerInfo, handler grpc.UnaryHandler) (any, error) {
 	received := call{method: path.Base(info.FullMethod), request: request}
 	if deadline, ok := ctx.Deadline(); ok {
-		received.timeout = time.Until(deadline)
+		received.clientDeadline = time.Until(deadline)
 	}
 	s.mu.Lock()
 	s.calls = append(s.calls, received)

@@ -15,7 +15,7 @@ import (
 // FuzzPods makes two containers with random labels, annotations and states. Each container that may run must be in exactly
 // one of the pods that Pods returns, and each pod can be marshalled.
 func FuzzPods(f *testing.F) {
-	web := onePod("web", 30)
+	web := podWithGrace("web", 30)
 	for _, annotations := range []string{
 		"{}",
 		`{"io.kubernetes.pod.terminationGracePeriod":"-5","io.kubernetes.container.restartCount":"99999999999"}`,
@@ -23,8 +23,8 @@ func FuzzPods(f *testing.F) {
 	} {
 		f.Add("web-uid", "web", "app", annotations, int32(1), int32(2), uint32(3))
 	}
-	s := newFake()
-	endpoint, stop, err := s.serve()
+	cri := newFake()
+	endpoint, stop, err := cri.serve()
 	require.NoError(f, err)
 	f.Cleanup(stop)
 	runtime, err := criruntime.Dial(f.Context(), endpoint, criruntime.Options{HostIP: "192.0.2.1"})
@@ -35,10 +35,10 @@ func FuzzPods(f *testing.F) {
 		if json.Unmarshal([]byte(annotations), &decoded) != nil || decoded == nil {
 			t.Skip()
 		}
-		s.mu.Lock()
-		clear(s.sandboxes)
-		clear(s.containers)
-		s.mu.Unlock()
+		cri.mu.Lock()
+		clear(cri.sandboxes)
+		clear(cri.containers)
+		cri.mu.Unlock()
 		k := kubeletOf(runtime)
 		sandbox, ids := k.runPod(t, web)
 		other := k.create(t, web, &web.Spec.Containers[0], sandbox, attempt)
@@ -52,9 +52,9 @@ func FuzzPods(f *testing.F) {
 			if isRunning && hasLabels {
 				mayRun++
 			}
-			s.change(id, func(c *runtimeapi.ContainerStatus) {
+			cri.change(id, func(c *runtimeapi.ContainerStatus) {
 				c.State = state
-				config := s.containers[id].config
+				config := cri.containers[id].config
 				config.Annotations = decoded
 				if id == other {
 					config.Labels = labels
@@ -62,9 +62,9 @@ func FuzzPods(f *testing.F) {
 			})
 		}
 		if attempt%2 == 1 { // only the labels identify the pod
-			s.mu.Lock()
-			clear(s.sandboxes)
-			s.mu.Unlock()
+			cri.mu.Lock()
+			clear(cri.sandboxes)
+			cri.mu.Unlock()
 		}
 		pods, err := runtime.Pods(t.Context())
 		if !utf8.ValidString(uid + name + container + annotations) {

@@ -37,9 +37,9 @@ func TestMisuse(t *testing.T) {
 		pod     *v1.Pod
 		want    string
 	}{
-		"a nil Runtime":  {nil, &v1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "web"}}, "the Runtime was not made with Dial"},
-		"a zero Runtime": {&criruntime.Runtime{}, &v1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "web"}}, "the Runtime was not made with Dial"},
-		"a nil pod":      {newFake().dial(t, criruntime.Options{}), nil, "the pod is nil"},
+		"a nil Runtime":  {runtime: nil, pod: &v1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "web"}}, want: "the Runtime was not made with Dial"},
+		"a zero Runtime": {runtime: &criruntime.Runtime{}, pod: &v1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "web"}}, want: "the Runtime was not made with Dial"},
+		"a nil pod":      {runtime: newFake().dial(t, criruntime.Options{}), pod: nil, want: "the pod is nil"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			for method, err := range callAll(t, test.runtime, test.pod) {

@@ -20,11 +20,11 @@ import (
 // Pods reads a pod that a kubelet has started back from the runtime: its identity, labels, grace period, hook, ports, network
 // and state.
 func TestPodsReadsTheKubeletsLabelsAndAnnotations(t *testing.T) {
-	s := newFake()
-	s.network = &runtimeapi.PodSandboxNetworkStatus{Ip: "10.0.0.7", AdditionalIps: []*runtimeapi.PodIP{{Ip: "fd00::7"}}}
-	runtime := s.dial(t, criruntime.Options{HostIP: "192.0.2.1"})
+	cri := newFake()
+	cri.network = &runtimeapi.PodSandboxNetworkStatus{Ip: "10.0.0.7", AdditionalIps: []*runtimeapi.PodIP{{Ip: "fd00::7"}}}
+	runtime := cri.dial(t, criruntime.Options{HostIP: "192.0.2.1"})
 	hook := v1.LifecycleHandler{HTTPGet: &v1.HTTPGetAction{Path: "/bye", Port: intstr.FromString("admin")}}
-	pod := onePod("web", 45, withHook(hook), func(pod *v1.Pod) {
+	pod := podWithGrace("web", 45, withHook(hook), func(pod *v1.Pod) {
 		pod.Labels = map[string]string{"app": "web", "io.kubernetes.pod.name": "overwritten by the kubelet"}
 		pod.Annotations = map[string]string{"kubernetes.io/config.source": "file"}
 		pod.Spec.HostNetwork, pod.Spec.HostPID = false, true
@@ -33,8 +33,8 @@ func TestPodsReadsTheKubeletsLabelsAndAnnotations(t *testing.T) {
 		pod.Spec.Containers = append(pod.Spec.Containers, v1.Container{Name: "log", Image: "fluent"})
 	})
 	_, ids := kubeletOf(runtime).runPod(t, pod)
-	s.containers[ids[0]].config.Image.Image = "sha256:1"      // the image that the kubelet has pulled for busybox
-	s.containers[ids[1]].config.Image.UserSpecifiedImage = "" // a runtime that does not store it
+	cri.containers[ids[0]].config.Image.Image = "sha256:1"      // the image that the kubelet has pulled for busybox
+	cri.containers[ids[1]].config.Image.UserSpecifiedImage = "" // a runtime that does not store it
 
 	pods, err := runtime.Pods(t.Context())
 	require.NoError(t, err)
@@ -56,134 +56,134 @@ func TestPodsReadsTheKubeletsLabelsAndAnnotations(t *testing.T) {
 	require.False(t, got.Status.ContainerStatuses[0].State.Running.StartedAt.IsZero())
 }
 
-// Each case makes one pod with the kubelet k on the runtime s, and checks what Pods derives from its containers and
+// Each case makes one pod with the kubelet k on the runtime cri, and checks what Pods derives from its containers and
 // sandboxes: grace periods, states and addresses. A kubelet writes the pod's grace periods into the annotations of each
 // container that it creates. In each case Pods must list exactly this pod, with a state of each container.
 func TestPodsOfContainersInEachState(t *testing.T) {
 	for name, c := range map[string]struct {
-		make func(t *testing.T, s *fake, k kubelet) // makes the pod
-		want func(t *testing.T, pod *v1.Pod)        // checks the pod that Pods has returned
+		make func(t *testing.T, cri *fake, k kubelet) // makes the pod
+		want func(t *testing.T, pod *v1.Pod)          // checks the pod that Pods has returned
 	}{
 		"grace of 0": {
-			func(t *testing.T, _ *fake, k kubelet) { k.runPod(t, onePod("web", 0)) },
-			func(t *testing.T, pod *v1.Pod) { require.EqualValues(t, 0, *pod.Spec.TerminationGracePeriodSeconds) },
+			make: func(t *testing.T, _ *fake, k kubelet) { k.runPod(t, podWithGrace("web", 0)) },
+			want: func(t *testing.T, pod *v1.Pod) { require.EqualValues(t, 0, *pod.Spec.TerminationGracePeriodSeconds) },
 		},
 		"deleted with a grace period of 7 s": {
-			func(t *testing.T, _ *fake, k kubelet) {
+			make: func(t *testing.T, _ *fake, k kubelet) {
 				grace := int64(7)
-				pod := onePod("web", 30)
+				pod := podWithGrace("web", 30)
 				sandbox, _ := k.runPod(t, pod)
 				pod.DeletionGracePeriodSeconds = &grace
 				k.start(t, k.create(t, pod, &v1.Container{Name: "late"}, sandbox, firstRun))
 			},
-			func(t *testing.T, pod *v1.Pod) {
+			want: func(t *testing.T, pod *v1.Pod) {
 				require.EqualValues(t, 30, *pod.Spec.TerminationGracePeriodSeconds)
 				require.EqualValues(t, 7, *pod.DeletionGracePeriodSeconds)
 			},
 		},
 		"invalid annotations": {
-			func(t *testing.T, s *fake, k kubelet) {
-				_, ids := k.runPod(t, onePod("web", 30))
+			make: func(t *testing.T, cri *fake, k kubelet) {
+				_, ids := k.runPod(t, podWithGrace("web", 30))
 				for _, name := range []string{"pod.terminationGracePeriod", "container.preStopHandler", "container.ports", "container.restartCount"} {
-					s.containers[ids[0]].config.Annotations["io.kubernetes."+name] = `{"exec":{"command":["/bin/true"]},"sleep":1}`
+					cri.containers[ids[0]].config.Annotations["io.kubernetes."+name] = `{"exec":{"command":["/bin/true"]},"sleep":1}`
 				}
 			},
-			func(t *testing.T, pod *v1.Pod) {
+			want: func(t *testing.T, pod *v1.Pod) {
 				require.Nil(t, pod.Spec.TerminationGracePeriodSeconds)
 				require.Equal(t, []v1.Container{{Name: "web", Image: "busybox"}}, pod.Spec.Containers)
 			},
 		},
 		"a container was restarted": {
-			func(t *testing.T, s *fake, k kubelet) {
-				pod := onePod("web", 30)
+			make: func(t *testing.T, cri *fake, k kubelet) {
+				pod := podWithGrace("web", 30)
 				sandbox, ids := k.runPod(t, pod)
-				s.exit(ids[0], 1)
+				cri.exit(ids[0], 1)
 				k.start(t, k.create(t, pod, &pod.Spec.Containers[0], sandbox, 1))
 			},
-			func(t *testing.T, pod *v1.Pod) {
+			want: func(t *testing.T, pod *v1.Pod) {
 				require.Len(t, pod.Spec.Containers, 1)
 				require.EqualValues(t, 1, pod.Status.ContainerStatuses[0].RestartCount)
 				require.NotNil(t, pod.Status.ContainerStatuses[0].State.Running)
 			},
 		},
 		"two running containers with one name": {
-			func(t *testing.T, _ *fake, k kubelet) {
-				pod := onePod("web", 30)
+			make: func(t *testing.T, _ *fake, k kubelet) {
+				pod := podWithGrace("web", 30)
 				sandbox, _ := k.runPod(t, pod)
 				k.start(t, k.create(t, pod, &pod.Spec.Containers[0], sandbox, 1))
 				k.create(t, pod, &pod.Spec.Containers[0], sandbox, 2)
 			},
-			func(t *testing.T, pod *v1.Pod) {
+			want: func(t *testing.T, pod *v1.Pod) {
 				require.Len(t, pod.Spec.Containers, 1)
 				require.NotNil(t, pod.Status.ContainerStatuses[0].State.Running)
 			},
 		},
 		"a container was created and not started": {
-			func(t *testing.T, _ *fake, k kubelet) {
-				pod := onePod("web", 30)
+			make: func(t *testing.T, _ *fake, k kubelet) {
+				pod := podWithGrace("web", 30)
 				k.create(t, pod, &pod.Spec.Containers[0], k.runSandbox(t, pod), firstRun)
 			},
-			func(t *testing.T, pod *v1.Pod) {
+			want: func(t *testing.T, pod *v1.Pod) {
 				require.Equal(t, v1.PodPending, pod.Status.Phase)
 				require.Equal(t, "ContainerCreating", pod.Status.ContainerStatuses[0].State.Waiting.Reason)
 			},
 		},
 		"a container has exited": {
-			func(t *testing.T, s *fake, k kubelet) {
-				_, ids := k.runPod(t, onePod("web", 30))
-				s.exit(ids[0], 3)
+			make: func(t *testing.T, cri *fake, k kubelet) {
+				_, ids := k.runPod(t, podWithGrace("web", 30))
+				cri.exit(ids[0], 3)
 			},
-			func(t *testing.T, pod *v1.Pod) {
+			want: func(t *testing.T, pod *v1.Pod) {
 				require.EqualValues(t, 3, pod.Status.ContainerStatuses[0].State.Terminated.ExitCode)
 			},
 		},
 		"state unknown to the runtime": {
-			func(t *testing.T, s *fake, k kubelet) {
-				sandbox, ids := k.runPod(t, onePod("web", 30))
-				s.sandboxes[sandbox].State = runtimeapi.PodSandboxState_SANDBOX_NOTREADY
-				s.change(ids[0], func(c *runtimeapi.ContainerStatus) { c.State = runtimeapi.ContainerState_CONTAINER_UNKNOWN })
+			make: func(t *testing.T, cri *fake, k kubelet) {
+				sandbox, ids := k.runPod(t, podWithGrace("web", 30))
+				cri.sandboxes[sandbox].State = runtimeapi.PodSandboxState_SANDBOX_NOTREADY
+				cri.change(ids[0], func(c *runtimeapi.ContainerStatus) { c.State = runtimeapi.ContainerState_CONTAINER_UNKNOWN })
 			},
-			func(t *testing.T, pod *v1.Pod) {
+			want: func(t *testing.T, pod *v1.Pod) {
 				require.NotNil(t, pod.Status.ContainerStatuses[0].State.Running, "the container may run")
 			},
 		},
 		"sandboxes of earlier boots": {
-			func(t *testing.T, s *fake, k kubelet) {
+			make: func(t *testing.T, cri *fake, k kubelet) {
 				for range 8 {
-					old := k.runSandbox(t, onePod("web", 30))
-					s.sandboxes[old].State = runtimeapi.PodSandboxState_SANDBOX_NOTREADY
-					delete(s.configs, old)
+					old := k.runSandbox(t, podWithGrace("web", 30))
+					cri.sandboxes[old].State = runtimeapi.PodSandboxState_SANDBOX_NOTREADY
+					delete(cri.configs, old)
 				}
-				k.runPod(t, onePod("web", 30))
+				k.runPod(t, podWithGrace("web", 30))
 			},
-			func(t *testing.T, pod *v1.Pod) { require.True(t, pod.Spec.HostNetwork, "from the ready sandbox") },
+			want: func(t *testing.T, pod *v1.Pod) { require.True(t, pod.Spec.HostNetwork, "from the ready sandbox") },
 		},
 		"on the host network": {
-			func(t *testing.T, _ *fake, k kubelet) { k.runPod(t, onePod("web", 30)) },
-			func(t *testing.T, pod *v1.Pod) {
+			make: func(t *testing.T, _ *fake, k kubelet) { k.runPod(t, podWithGrace("web", 30)) },
+			want: func(t *testing.T, pod *v1.Pod) {
 				require.True(t, pod.Spec.HostNetwork)
 				require.Equal(t, "192.0.2.1", pod.Status.PodIP)
 			},
 		},
 		"the network is unknown": {
-			func(t *testing.T, s *fake, k kubelet) {
-				k.runPod(t, onePod("web", 30))
-				s.fail("PodSandboxStatus", status.Error(codes.Unknown, "no network namespace"))
+			make: func(t *testing.T, cri *fake, k kubelet) {
+				k.runPod(t, podWithGrace("web", 30))
+				cri.fail("PodSandboxStatus", status.Error(codes.Unknown, "no network namespace"))
 			},
-			func(t *testing.T, pod *v1.Pod) { require.Len(t, pod.Spec.Containers, 1) },
+			want: func(t *testing.T, pod *v1.Pod) { require.Len(t, pod.Spec.Containers, 1) },
 		},
 		"without the kubelet's labels": {
-			func(t *testing.T, s *fake, k kubelet) {
-				sandbox, ids := k.runPod(t, onePod("web", 30))
-				s.sandboxes[sandbox].Labels, s.containers[ids[0]].config.Labels = nil, nil
+			make: func(t *testing.T, cri *fake, k kubelet) {
+				sandbox, ids := k.runPod(t, podWithGrace("web", 30))
+				cri.sandboxes[sandbox].Labels, cri.containers[ids[0]].config.Labels = nil, nil
 			},
-			func(t *testing.T, pod *v1.Pod) { require.Equal(t, "web", pod.Spec.Containers[0].Name) },
+			want: func(t *testing.T, pod *v1.Pod) { require.Equal(t, "web", pod.Spec.Containers[0].Name) },
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := newFake()
-			runtime := s.dial(t, criruntime.Options{HostIP: "192.0.2.1"})
-			c.make(t, s, kubeletOf(runtime))
+			cri := newFake()
+			runtime := cri.dial(t, criruntime.Options{HostIP: "192.0.2.1"})
+			c.make(t, cri, kubeletOf(runtime))
 			pods, err := runtime.Pods(t.Context())
 			require.NoError(t, err)
 			require.Len(t, pods, 1)
@@ -200,51 +200,51 @@ func TestPodsOfContainersInEachState(t *testing.T) {
 // Pods omits a pod that has ended: its sandbox is not ready, and its containers have exited. A pod with a ready sandbox has not
 // ended, even if it has no containers.
 func TestPodsOmitsEndedPods(t *testing.T) {
-	s := newFake()
-	runtime := s.dial(t, criruntime.Options{})
+	cri := newFake()
+	runtime := cri.dial(t, criruntime.Options{})
 	kubelet := kubeletOf(runtime)
-	sandbox, ids := kubelet.runPod(t, onePod("ended", 30))
-	s.exit(ids[0], 0)
-	s.sandboxes[sandbox].State = runtimeapi.PodSandboxState_SANDBOX_NOTREADY
-	kubelet.runPod(t, onePod("web", 30))
-	kubelet.runSandbox(t, onePod("begins", 30))
+	sandbox, ids := kubelet.runPod(t, podWithGrace("ended", 30))
+	cri.exit(ids[0], 0)
+	cri.sandboxes[sandbox].State = runtimeapi.PodSandboxState_SANDBOX_NOTREADY
+	kubelet.runPod(t, podWithGrace("web", 30))
+	kubelet.runSandbox(t, podWithGrace("begins", 30))
 
 	pods, err := runtime.Pods(t.Context())
 	require.NoError(t, err)
-	require.Len(t, pods, 2)
-	require.Equal(t, "begins", pods[0].Name)
-	require.Equal(t, "web", pods[1].Name)
+	var names []string
+	for _, pod := range pods {
+		names = append(names, pod.Name)
+	}
+	require.Equal(t, []string{"begins", "web"}, names)
 }
 
-// The runtime is down, starts with a pod, is down again, and restarts. While it is down, Pods returns an error and not an
-// empty list: a shutdown would release the inhibitor lock at once. Afterwards Pods finds the runtime, and the pod, again.
+// While the runtime is down, before its start and between two starts, Pods returns an error and not an empty list: with an empty
+// list a shutdown would release the inhibitor lock at once. While the runtime runs, Pods finds its pod.
 func TestPodsFailsWhileTheRuntimeIsDown(t *testing.T) {
 	folder, err := os.MkdirTemp("", "cri")
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, os.RemoveAll(folder)) })
 	socket := filepath.Join(folder, "socket")
 	runtime := dial(t, "unix://"+socket, criruntime.Options{})
-	requireError := func(when string) {
-		pods, err := runtime.Pods(t.Context())
-		require.ErrorContains(t, err, "failed to list the pods of the container runtime: ", when)
-		require.Nil(t, pods, when)
-	}
-	requireError("before the runtime starts")
-
-	s := newFake()
+	cri := newFake()
 	for range 2 {
-		stop, err := s.serveAt(socket)
+		pods, err := runtime.Pods(t.Context())
+		require.ErrorContains(t, err, "failed to list the pods of the container runtime: ")
+		require.Nil(t, pods)
+
+		stop, err := cri.serveAt(socket)
 		require.NoError(t, err)
 		require.Eventually(t, func() bool { _, err := runtime.Pods(t.Context()); return err == nil }, waitAtMost, pollEvery)
-		if len(s.sandboxes) == 0 {
-			kubeletOf(runtime).runPod(t, onePod("web", 30))
+		if len(cri.sandboxes) == 0 {
+			kubeletOf(runtime).runPod(t, podWithGrace("web", 30))
 		}
-		pods, err := runtime.Pods(t.Context())
+		pods, err = runtime.Pods(t.Context())
 		require.NoError(t, err)
 		require.Len(t, pods, 1)
 		stop()
-		requireError("while the runtime is down")
 	}
+	_, err = runtime.Pods(t.Context())
+	require.Error(t, err)
 }
 
 // Pods fails if the runtime does not answer one of its calls: a pod that an incomplete list lacks would not be stopped in a
@@ -252,11 +252,11 @@ func TestPodsFailsWhileTheRuntimeIsDown(t *testing.T) {
 func TestPodsFailsIfOneCallIsUnanswered(t *testing.T) {
 	for _, method := range []string{"ListContainers", "ListPodSandbox", "PodSandboxStatus", "ContainerStatus"} {
 		for _, code := range []codes.Code{codes.Unavailable, codes.DeadlineExceeded} {
-			s := newFake()
-			runtime := s.dial(t, criruntime.Options{})
-			_, ids := kubeletOf(runtime).runPod(t, onePod("web", 30))
-			s.exit(ids[0], 0)
-			s.fail(method, status.Error(code, "away"))
+			cri := newFake()
+			runtime := cri.dial(t, criruntime.Options{})
+			_, ids := kubeletOf(runtime).runPod(t, podWithGrace("web", 30))
+			cri.exit(ids[0], 0) // Pods asks for the ContainerStatus of exited containers
+			cri.fail(method, status.Error(code, "away"))
 			_, err := runtime.Pods(t.Context())
 			require.Error(t, err, "%s %s", method, code)
 		}
@@ -274,11 +274,11 @@ func TestPodsEndsWithItsContext(t *testing.T) {
 
 // A container is removed after it was listed, and before its status is read. Pods omits the container and does not fail.
 func TestPodsOmitsARemovedContainer(t *testing.T) {
-	s := newFake()
-	runtime := s.dial(t, criruntime.Options{})
-	_, ids := kubeletOf(runtime).runPod(t, onePod("web", 30))
-	s.exit(ids[0], 0)
-	s.fail("ContainerStatus", status.Error(codes.NotFound, "gone"))
+	cri := newFake()
+	runtime := cri.dial(t, criruntime.Options{})
+	_, ids := kubeletOf(runtime).runPod(t, podWithGrace("web", 30))
+	cri.exit(ids[0], 0)
+	cri.fail("ContainerStatus", status.Error(codes.NotFound, "gone"))
 	pods, err := runtime.Pods(t.Context())
 	require.NoError(t, err)
 	require.Empty(t, pods[0].Spec.Containers)
@@ -288,11 +288,11 @@ func TestPodsOmitsARemovedContainer(t *testing.T) {
 // that the spec lacks ("unlisted") is added to ContainerStatuses. All other statuses stay, and the caller's pod is not
 // changed.
 func TestPodStatusReplacesContainerStatuses(t *testing.T) {
-	s := newFake()
-	runtime := s.dial(t, criruntime.Options{})
+	cri := newFake()
+	runtime := cri.dial(t, criruntime.Options{})
 	always := v1.ContainerRestartPolicyAlways
 	ended := v1.ContainerStatus{Name: "migrate", State: v1.ContainerState{Terminated: &v1.ContainerStateTerminated{Reason: "Completed"}}}
-	pod := onePod("web", 30, func(pod *v1.Pod) {
+	pod := podWithGrace("web", 30, func(pod *v1.Pod) {
 		pod.Spec.InitContainers = []v1.Container{{Name: "migrate"}, {Name: "proxy", RestartPolicy: &always}}
 		pod.Spec.EphemeralContainers = []v1.EphemeralContainer{{EphemeralContainerCommon: v1.EphemeralContainerCommon{Name: "debug"}}}
 		pod.Status = v1.PodStatus{
@@ -306,7 +306,7 @@ func TestPodStatusReplacesContainerStatuses(t *testing.T) {
 		ids[name] = kubelet.create(t, pod, &v1.Container{Name: name}, sandbox, firstRun)
 		kubelet.start(t, ids[name])
 	}
-	s.exit(ids["web"], 3)
+	cri.exit(ids["web"], 3)
 	before := pod.DeepCopy()
 
 	got := runtime.PodStatus(t.Context(), pod)
@@ -323,16 +323,16 @@ func TestPodStatusReplacesContainerStatuses(t *testing.T) {
 
 // PodStatus returns nil if the runtime does not know the pod, if it does not answer, and after Close.
 func TestPodStatusIsNilIfTheRuntimeCannotTellIt(t *testing.T) {
-	s := newFake()
-	runtime := s.dial(t, criruntime.Options{})
-	pod := onePod("web", 30)
+	cri := newFake()
+	runtime := cri.dial(t, criruntime.Options{})
+	pod := podWithGrace("web", 30)
 	_, ids := kubeletOf(runtime).runPod(t, pod)
-	s.exit(ids[0], 3)
+	cri.exit(ids[0], 3)
 	require.NotNil(t, runtime.PodStatus(t.Context(), pod))
-	require.Nil(t, runtime.PodStatus(t.Context(), onePod("unknown", 30)))
-	s.fail("ContainerStatus", status.Error(codes.Unavailable, "away"))
+	require.Nil(t, runtime.PodStatus(t.Context(), podWithGrace("unknown", 30)))
+	cri.fail("ContainerStatus", status.Error(codes.Unavailable, "away"))
 	require.Nil(t, runtime.PodStatus(t.Context(), pod), "the runtime does not answer")
-	s.succeed("ContainerStatus")
+	cri.succeed("ContainerStatus")
 	require.NoError(t, runtime.Close())
 	require.Nil(t, runtime.PodStatus(t.Context(), pod), "the Runtime was closed")
 }
@@ -340,25 +340,25 @@ func TestPodStatusIsNilIfTheRuntimeCannotTellIt(t *testing.T) {
 // A container is removed after the runtime has listed it, and before it is asked for its status. PodStatus keeps the status
 // that the pod already has.
 func TestPodStatusKeepsTheStatusOfARemovedContainer(t *testing.T) {
-	s := newFake()
-	runtime := s.dial(t, criruntime.Options{})
-	pod := onePod("web", 30)
+	cri := newFake()
+	runtime := cri.dial(t, criruntime.Options{})
+	pod := podWithGrace("web", 30)
 	_, ids := kubeletOf(runtime).runPod(t, pod)
-	s.exit(ids[0], 3)
+	cri.exit(ids[0], 3)
 	pod.Status.ContainerStatuses = []v1.ContainerStatus{{Name: "web", ContainerID: "fake://old"}}
-	s.fail("ContainerStatus", status.Error(codes.NotFound, "removed meanwhile"))
+	cri.fail("ContainerStatus", status.Error(codes.NotFound, "removed meanwhile"))
 	require.Equal(t, "fake://old", runtime.PodStatus(t.Context(), pod).ContainerStatuses[0].ContainerID)
 }
 
 // The runtime lists a container as exited, but has lost its exit code. The status has the kubelet's exit code for an unknown
 // one: 137, because 0 would be a success.
 func TestPodStatusOfAContainerWithALostExitCode(t *testing.T) {
-	s := newFake()
-	runtime := s.dial(t, criruntime.Options{})
-	pod := onePod("web", 30)
+	cri := newFake()
+	runtime := cri.dial(t, criruntime.Options{})
+	pod := podWithGrace("web", 30)
 	_, ids := kubeletOf(runtime).runPod(t, pod)
-	s.exit(ids[0], 3)
-	s.fail("ContainerStatus", status.Error(codes.Internal, "exit code is lost"))
+	cri.exit(ids[0], 3)
+	cri.fail("ContainerStatus", status.Error(codes.Internal, "exit code is lost"))
 	lost := runtime.PodStatus(t.Context(), pod).ContainerStatuses[0].State.Terminated
 	require.EqualValues(t, 137, lost.ExitCode)
 	require.Equal(t, "ContainerStatusUnknown", lost.Reason)

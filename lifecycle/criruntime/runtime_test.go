@@ -26,16 +26,16 @@ func TestDialRefusesAnEndpointThatIsNotASocket(t *testing.T) {
 }
 
 // Close ends the client only: the container keeps running, and nothing is stopped. The exit of the container is no longer
-// watched, so the channel that Exited has returned stays open.
+// watched, so the channel that Exited has returned stays open. A second Close succeeds.
 func TestCloseLeavesThePodsRunning(t *testing.T) {
-	s := newFake()
-	runtime := s.dial(t, criruntime.Options{})
-	id := startOne(t, runtime)
+	cri := newFake()
+	runtime := cri.dial(t, criruntime.Options{})
+	id := startContainer(t, runtime)
 	exited := runtime.Exited(id)
 	require.NoError(t, runtime.Close())
-	require.NoError(t, runtime.Close(), "a second call succeeds")
-	requireRunning(t, exited)
-	require.Nil(t, runtime.Exited(id), "exits are no longer watched")
-	require.Equal(t, runtimeapi.ContainerState_CONTAINER_RUNNING, s.state(id))
-	require.Empty(t, s.callsOf("StopPodSandbox"))
+	require.NoError(t, runtime.Close())
+	requireNoExit(t, exited)
+	require.Nil(t, runtime.Exited(id))
+	require.Equal(t, runtimeapi.ContainerState_CONTAINER_RUNNING, cri.state(id))
+	require.Empty(t, cri.callsOf("StopPodSandbox"))
 }
