@@ -127,18 +127,18 @@ func TestTwoNamespacesShareNoSeries(t *testing.T) {
 	reg := prometheus.NewPedanticRegistry()
 	_, err := metrics.NewLifecycle(reg, metrics.Options{})
 	require.NoError(t, err)
-	m, err := metrics.NewLifecycle(reg, metrics.Options{Namespace: "agent"})
-	require.NoError(t, err, "two namespaces in one registry")
-	callEachMethod(m)
+	agent, err := metrics.NewLifecycle(reg, metrics.Options{Namespace: "agent"})
+	require.NoError(t, err)
+	callEachMethod(agent)
 	families, err := reg.Gather()
 	require.NoError(t, err)
-	var ours []string
+	ofAgent := 0
 	for _, family := range families {
-		if name, ok := strings.CutPrefix(family.GetName(), "agent_"); ok {
-			ours = append(ours, name)
+		if strings.HasPrefix(family.GetName(), "agent_") {
+			ofAgent++
 		}
 	}
-	require.Len(t, ours, 9)
+	require.Equal(t, 7+2, ofAgent)
 }
 
 // The methods are called with a thousand unknown label values. In each of the three metrics with labels these share one
@@ -157,8 +157,8 @@ func TestLifecycleLabelsAreBounded(t *testing.T) {
 	require.Equal(t, 3, count)
 }
 
-// Each known handler and outcome is a label value of its own, so that none counts as "other": there are 12 series of
-// hooks (3 handlers times 4 outcomes) and 6 series of pods.
+// Each known handler and outcome is a label value of its own, and none counts as "other". So there is a series of hooks for each
+// of 3 handlers and 4 outcomes, and one of pods for each of 6 outcomes.
 func TestEachKnownLabelHasItsSeries(t *testing.T) {
 	m, reg := newLifecycle(t)
 	for _, handler := range []string{"exec", "httpGet", "sleep"} {
@@ -169,7 +169,7 @@ func TestEachKnownLabelHasItsSeries(t *testing.T) {
 	for _, outcome := range []string{"Graceful", "NotFound", "GraceExceeded", "Forced", "RuntimeStuck", "LeftRunning"} {
 		m.PodTerminated(outcome, time.Second)
 	}
-	for name, want := range map[string]int{"kubelet_prestop_hook_duration_seconds": 12, "kubelet_pod_termination_duration_seconds": 6} {
+	for name, want := range map[string]int{"kubelet_prestop_hook_duration_seconds": 3 * 4, "kubelet_pod_termination_duration_seconds": 6} {
 		count, err := testutil.GatherAndCount(reg, name)
 		require.NoError(t, err)
 		require.Equal(t, want, count)
@@ -184,14 +184,13 @@ func TestNegativeDurationsCountAsZero(t *testing.T) {
 	m.PodTerminated("Graceful", -time.Hour)
 	families, err := reg.Gather()
 	require.NoError(t, err)
-	sums := 0
+	var sums []float64
 	for _, family := range families {
 		if histogram := family.GetMetric()[0].GetHistogram(); histogram != nil {
-			require.Zero(t, histogram.GetSampleSum())
-			sums++
+			sums = append(sums, histogram.GetSampleSum())
 		}
 	}
-	require.Equal(t, 2, sums, "histograms")
+	require.Equal(t, []float64{0, 0}, sums, "of the histograms of hooks and of pods")
 }
 
 // requireStopSignals compares the gauge with the lines of /metrics.
@@ -206,19 +205,22 @@ func requireStopSignals(t *testing.T, reg prometheus.Gatherer, lines ...string) 
 }
 
 // Each call of StopSignals replaces all counts of the previous call. Names that are no signals of the API, here "" and "TERM",
-// count together as "other": 1 + 1 = 2. With nil no count is left.
+// count together as "other".
 func TestStopSignalsAreReplaced(t *testing.T) {
 	m, reg := newLifecycle(t)
-	requireStopSignals(t, reg)
+	requireStopSignals(t, reg) // no series
+
 	counts := map[string]int{"SIGTERM": 2, "SIGUSR1": 1, "": 1, "TERM": 1}
 	m.StopSignals(counts)
-	counts["SIGTERM"] = 9 // the handle copied the map
+	counts["SIGTERM"] = 9 // has no effect: the handle has a copy
 	requireStopSignals(t, reg,
 		`kubelet_pod_stop_signals_count{signal="SIGTERM"} 2`,
 		`kubelet_pod_stop_signals_count{signal="SIGUSR1"} 1`,
 		`kubelet_pod_stop_signals_count{signal="other"} 2`)
+
 	m.StopSignals(map[string]int{"SIGRTMIN+3": 1})
 	requireStopSignals(t, reg, `kubelet_pod_stop_signals_count{signal="SIGRTMIN+3"} 1`)
+
 	m.StopSignals(nil)
 	requireStopSignals(t, reg) // no series
 }

@@ -26,16 +26,16 @@ func TestDropFromEachKindOfContainer(t *testing.T) {
 	mixed := sleep(3)
 	mixed.Exec = &v1.ExecAction{Command: []string{"true"}}
 	for name, c := range map[string]struct{ before, after *v1.Lifecycle }{
-		"none":                       {nil, nil},
-		"preStop":                    {preStop(sleep(3)), nil},
-		"postStart":                  {&v1.Lifecycle{PostStart: sleep(0)}, nil},
-		"both":                       {&v1.Lifecycle{PostStart: sleep(1), PreStop: sleep(2)}, nil},
-		"stop signal":                {signal(v1.SIGINT), nil},
-		"sleep and stop signal":      {&v1.Lifecycle{PreStop: sleep(1), StopSignal: ptr.To(v1.SIGINT)}, nil},
-		"exec hook":                  {&v1.Lifecycle{PostStart: exec("true"), PreStop: sleep(2), StopSignal: ptr.To(v1.SIGINT)}, &v1.Lifecycle{PostStart: exec("true")}},
-		"sleep and exec in one hook": {preStop(mixed), preStop(exec("true"))},
-		"empty lifecycle":            {&v1.Lifecycle{}, &v1.Lifecycle{}},
-		"empty hook":                 {preStop(&v1.LifecycleHandler{}), preStop(&v1.LifecycleHandler{})},
+		"none":                       {before: nil, after: nil},
+		"preStop":                    {before: preStop(sleep(3)), after: nil},
+		"postStart":                  {before: &v1.Lifecycle{PostStart: sleep(0)}, after: nil},
+		"both":                       {before: &v1.Lifecycle{PostStart: sleep(1), PreStop: sleep(2)}, after: nil},
+		"stop signal":                {before: signal(v1.SIGINT), after: nil},
+		"sleep and stop signal":      {before: &v1.Lifecycle{PreStop: sleep(1), StopSignal: ptr.To(v1.SIGINT)}, after: nil},
+		"exec hook":                  {before: &v1.Lifecycle{PostStart: exec("true"), PreStop: sleep(2), StopSignal: ptr.To(v1.SIGINT)}, after: &v1.Lifecycle{PostStart: exec("true")}},
+		"sleep and exec in one hook": {before: preStop(mixed), after: preStop(exec("true"))},
+		"empty lifecycle":            {before: &v1.Lifecycle{}, after: &v1.Lifecycle{}},
+		"empty hook":                 {before: preStop(&v1.LifecycleHandler{}), after: preStop(&v1.LifecycleHandler{})},
 	} {
 		dropped := specWithEachKind(c.before)
 		validation.DropDisabledFields(dropped, nil, allOff())
@@ -51,10 +51,10 @@ func TestEachOptionDropsOneFeature(t *testing.T) {
 		off  validation.Options
 		want *v1.Lifecycle
 	}{
-		"none":        {validation.Options{}, all},
-		"sleep":       {validation.Options{NoSleepAction: true}, signal(v1.SIGINT)},
-		"stop signal": {validation.Options{NoStopSignals: true}, preStop(sleep(0))},
-		"zero":        {validation.Options{NoZeroSleep: true}, all},
+		"none":        {off: validation.Options{}, want: all},
+		"sleep":       {off: validation.Options{NoSleepAction: true}, want: signal(v1.SIGINT)},
+		"stop signal": {off: validation.Options{NoStopSignals: true}, want: preStop(sleep(0))},
+		"zero":        {off: validation.Options{NoZeroSleep: true}, want: all},
 	} {
 		dropped := specWithEachKind(all)
 		validation.DropDisabledFields(dropped, nil, c.off)
@@ -67,10 +67,10 @@ func TestEachOptionDropsOneFeature(t *testing.T) {
 func TestAFeatureThatTheStoredSpecUsesIsNotDropped(t *testing.T) {
 	all := &v1.Lifecycle{PreStop: sleep(1), StopSignal: ptr.To(v1.SIGINT)}
 	for name, c := range map[string]struct{ old, want *v1.Lifecycle }{
-		"sleep":  {&v1.Lifecycle{PostStart: sleep(9)}, preStop(sleep(1))},
-		"signal": {signal(v1.SIGHUP), signal(v1.SIGINT)},
-		"both":   {all, all},
-		"none":   {preStop(exec("true")), nil},
+		"sleep":  {old: &v1.Lifecycle{PostStart: sleep(9)}, want: preStop(sleep(1))},
+		"signal": {old: signal(v1.SIGHUP), want: signal(v1.SIGINT)},
+		"both":   {old: all, want: all},
+		"none":   {old: preStop(exec("true")), want: nil},
 	} {
 		old := spec(withContainer(v1.Container{}), withEphemeral(c.old))
 		before, dropped := old.DeepCopy(), specWithEachKind(all)
@@ -80,15 +80,15 @@ func TestAFeatureThatTheStoredSpecUsesIsNotDropped(t *testing.T) {
 	}
 }
 
-// Two containers, and perhaps other objects of the caller, share a lifecycle. Dropping removes the lifecycle from the
-// containers but does not change it.
+// Two containers share a lifecycle, perhaps with other objects of the caller. Dropping removes it from the containers, but does
+// not change it.
 func TestDropDoesNotChangeASharedLifecycle(t *testing.T) {
 	hook := sleep(3)
 	shared := &v1.Lifecycle{PostStart: hook, PreStop: hook, StopSignal: ptr.To(v1.SIGINT)}
-	s := spec(withContainer(v1.Container{Lifecycle: shared}), withContainer(v1.Container{Lifecycle: shared}))
-	validation.DropDisabledFields(s, nil, allOff())
-	require.Equal(t, spec(withContainer(v1.Container{}), withContainer(v1.Container{})), s)
-	require.Equal(t, &v1.Lifecycle{PostStart: sleep(3), PreStop: sleep(3), StopSignal: ptr.To(v1.SIGINT)}, shared)
+	before, dropped := shared.DeepCopy(), spec(withContainer(v1.Container{Lifecycle: shared}), withContainer(v1.Container{Lifecycle: shared}))
+	validation.DropDisabledFields(dropped, nil, allOff())
+	require.Equal(t, spec(withContainer(v1.Container{}), withContainer(v1.Container{})), dropped)
+	require.Equal(t, before, shared)
 }
 
 // A nil spec must not cause a panic.

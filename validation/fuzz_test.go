@@ -203,7 +203,7 @@ func FuzzValidateNodeShutdown(f *testing.F) {
 	f.Add(int32(math.MinInt32), int64(math.MinInt64), int32(math.MaxInt32), int64(math.MaxInt64), int64(-1))
 	f.Add(int32(0), mostSeconds, int32(1), int64(0), int64(0))
 	f.Fuzz(func(t *testing.T, priorityA int32, secondsA int64, priorityB int32, secondsB, grace int64) {
-		cfg := byPriority([2]int64{int64(priorityA), secondsA}, [2]int64{int64(priorityB), secondsB})
+		cfg := byPriority(bucket{priorityA, secondsA}, bucket{priorityB, secondsB})
 		err := validation.ValidateNodeShutdown(cfg, validation.Options{})
 		noneIsNegative := secondsA >= 0 && secondsB >= 0
 		sumFits := secondsA <= mostSeconds && secondsB <= mostSeconds-secondsA

@@ -14,11 +14,17 @@ import (
 	"github.com/kubegrace/kubegrace/validation"
 )
 
-// byPriority returns a configuration with these buckets, each a pair of a priority and its seconds.
-func byPriority(pairs ...[2]int64) (cfg plan.Config) {
-	for _, pair := range pairs {
+// bucket is an entry of Config.ShutdownGracePeriodByPodPriority.
+type bucket struct {
+	priority int32
+	seconds  int64
+}
+
+// byPriority returns a configuration with these buckets.
+func byPriority(buckets ...bucket) (cfg plan.Config) {
+	for _, b := range buckets {
 		cfg.ShutdownGracePeriodByPodPriority = append(cfg.ShutdownGracePeriodByPodPriority,
-			plan.PodPriorityGracePeriod{Priority: int32(pair[0]), ShutdownGracePeriodSeconds: pair[1]})
+			plan.PodPriorityGracePeriod{Priority: b.priority, ShutdownGracePeriodSeconds: b.seconds})
 	}
 	return cfg
 }
@@ -32,17 +38,18 @@ func total(period time.Duration) plan.Config {
 const mostSeconds = math.MaxInt64 / int64(time.Second)
 
 // The kubelet accepts negative seconds, duplicate priorities and a sum that overflows a time.Duration, although its drain
-// does not work with them. ValidateNodeShutdown rejects them. Each pair is a priority and its seconds; mostSeconds,
-// 9223372036 s, is the longest Duration.
+// does not work with them. ValidateNodeShutdown rejects them. mostSeconds, 9223372036 s, is the longest Duration.
 func TestMistakesThatTheKubeletAccepts(t *testing.T) {
 	const list = "invalid configuration: shutdownGracePeriodByPodPriority"
 	for want, cfg := range map[string]plan.Config{
-		list + "[1].shutdownGracePeriodSeconds -3 must not be negative": byPriority([2]int64{0, 3}, [2]int64{1, -3}),
+		list + "[1].shutdownGracePeriodSeconds -3 must not be negative": byPriority(bucket{priority: 0, seconds: 3}, bucket{priority: 1, seconds: -3}),
+
 		list + "[2].priority 7 duplicates shutdownGracePeriodByPodPriority[0]\n" +
-			list + "[3].priority 7 duplicates shutdownGracePeriodByPodPriority[0]": byPriority([2]int64{7, 3}, [2]int64{1, 3}, [2]int64{7, 4}, [2]int64{7, 5}),
-		list + "[1].shutdownGracePeriodSeconds 1 makes the sum exceed 9223372036, the maximum of a duration":                   byPriority([2]int64{0, mostSeconds}, [2]int64{1, 1}, [2]int64{2, 1}),
-		list + "[1].shutdownGracePeriodSeconds 9223372036854775807 makes the sum exceed 9223372036, the maximum of a duration": byPriority([2]int64{0, 1}, [2]int64{1, math.MaxInt64}),
-		list + "[0].shutdownGracePeriodSeconds 9223372036854775807 makes the sum exceed 9223372036, the maximum of a duration": byPriority([2]int64{0, math.MaxInt64}),
+			list + "[3].priority 7 duplicates shutdownGracePeriodByPodPriority[0]": byPriority(bucket{priority: 7, seconds: 3}, bucket{priority: 1, seconds: 3}, bucket{priority: 7, seconds: 4}, bucket{priority: 7, seconds: 5}),
+
+		list + "[1].shutdownGracePeriodSeconds 1 makes the sum exceed 9223372036, the maximum of a duration":                   byPriority(bucket{priority: 0, seconds: mostSeconds}, bucket{priority: 1, seconds: 1}, bucket{priority: 2, seconds: 1}),
+		list + "[1].shutdownGracePeriodSeconds 9223372036854775807 makes the sum exceed 9223372036, the maximum of a duration": byPriority(bucket{priority: 0, seconds: 1}, bucket{priority: 1, seconds: math.MaxInt64}),
+		list + "[0].shutdownGracePeriodSeconds 9223372036854775807 makes the sum exceed 9223372036, the maximum of a duration": byPriority(bucket{priority: 0, seconds: math.MaxInt64}),
 	} {
 		require.EqualError(t, validation.ValidateNodeShutdown(cfg, validation.Options{}), want)
 	}
@@ -51,7 +58,7 @@ func TestMistakesThatTheKubeletAccepts(t *testing.T) {
 // A configuration has many mistakes. The kubelet's errors come first, in the kubelet's order, and then the errors that
 // only kubegrace reports.
 func TestNodeShutdownErrorsAreJoined(t *testing.T) {
-	cfg := byPriority([2]int64{0, math.MinInt64}, [2]int64{0, math.MaxInt64}, [2]int64{1, 5})
+	cfg := byPriority(bucket{priority: 0, seconds: math.MinInt64}, bucket{priority: 0, seconds: math.MaxInt64}, bucket{priority: 1, seconds: 5})
 	cfg.ShutdownGracePeriod.Duration = time.Millisecond
 	cfg.ShutdownGracePeriodCriticalPods.Duration = time.Second
 	require.EqualError(t, validation.ValidateNodeShutdown(cfg, allOff()), ""+
@@ -72,16 +79,15 @@ func podOfClass(name, class string, grace int64) *v1.Pod {
 	}
 }
 
-// A schedule that is long enough for its pods causes no warning. The pod plain asks for 30 s. It gets them from the total of
-// 30 s, with a limit of 30 s, and from the bucket of 30 s, without a limit. The pod admitted is critical: it asks for 5 s and
-// its bucket has 5 s. A nil pod is ignored. Without graceful shutdown there is no warning either.
+// A schedule that is long enough for its pods causes no warning, and neither does any schedule if graceful shutdown is off. A nil
+// pod is ignored.
 func TestNodeWithoutWarnings(t *testing.T) {
-	admitted := podOfClass("admitted", "system-node-critical", 5)
-	admitted.Spec.Priority = ptr.To(int32(2_000_001_000))
-	pods := []*v1.Pod{admitted, podOfClass("plain", "", 30), nil}
-	buckets := byPriority([2]int64{0, 30}, [2]int64{2_000_000_000, 5})
-	require.Empty(t, validation.WarnNodeShutdown(total(30*time.Second), []*v1.Pod{podOfClass("plain", "", 30)}, plan.Options{Limit: 30 * time.Second}))
-	require.Empty(t, validation.WarnNodeShutdown(buckets, pods, plan.Options{}), "no limit")
+	plain, critical := podOfClass("plain", "", 30), podOfClass("critical", "system-node-critical", 5)
+	critical.Spec.Priority = ptr.To(int32(2_000_001_000))
+	pods := []*v1.Pod{plain, critical, nil}
+	buckets := byPriority(bucket{priority: 0, seconds: 30}, bucket{priority: 2_000_000_000, seconds: 5})
+	require.Empty(t, validation.WarnNodeShutdown(total(30*time.Second), []*v1.Pod{plain}, plan.Options{Limit: 30 * time.Second}), "the host grants the total")
+	require.Empty(t, validation.WarnNodeShutdown(buckets, pods, plan.Options{}), "the host has no limit, and each pod's bucket has its grace period")
 	require.Empty(t, validation.WarnNodeShutdown(plan.Config{}, pods, plan.Options{Limit: time.Second}), "graceful shutdown is off")
 }
 
@@ -90,7 +96,7 @@ func TestNodeWithoutWarnings(t *testing.T) {
 func TestWarningsOfANodeUseTheManagersPriorities(t *testing.T) {
 	static := podOfClass("etcd", "gold", 5)
 	static.Annotations = map[string]string{"kubernetes.io/config.source": "file"}
-	buckets := byPriority([2]int64{0, 30})
+	buckets := byPriority(bucket{priority: 0, seconds: 30})
 	gold := plan.Options{PriorityOf: func(class string) (int32, bool) { return 7, class == "gold" }}
 	require.Equal(t, []string{`pod test/etcd has priority class "gold" but no priority: it counts as 7 here and as 0 for a kubelet, which kills it first`},
 		validation.WarnNodeShutdown(buckets, []*v1.Pod{static}, gold))
@@ -102,7 +108,8 @@ func TestWarningsOfANodeUseTheManagersPriorities(t *testing.T) {
 func TestWarningsOfANode(t *testing.T) {
 	static := podOfClass("etcd", "gold", 5) // a static pod counts like any other: it is the second pod of an unknown class
 	static.Annotations = map[string]string{"kubernetes.io/config.source": "file"}
-	cfg := byPriority([2]int64{2_000_000_000, 10}, [2]int64{0, 25})
+	cfg := byPriority(bucket{priority: 2_000_000_000, seconds: 10}, bucket{priority: 0, seconds: 25})
+	pods := []*v1.Pod{podOfClass("dns", "system-cluster-critical", 5), podOfClass("web", "", 60), podOfClass("job", "lead", 1), static}
 	require.Equal(t, []string{
 		"the schedule takes 35s but is cut to 21s",
 		"bucket 0 is cut from 25s to 15s",
@@ -110,7 +117,5 @@ func TestWarningsOfANode(t *testing.T) {
 		"bucket 2000000000 is cut from 10s to 6s",
 		`pods of unknown priority classes count as priority 0 (pods: 2, first: test/job of class "lead")`,
 		`pod test/dns has priority class "system-cluster-critical" but no priority: it counts as 2000000000 here and as 0 for a kubelet, which kills it first`,
-	}, validation.WarnNodeShutdown(cfg, []*v1.Pod{
-		podOfClass("dns", "system-cluster-critical", 5), podOfClass("web", "", 60), podOfClass("job", "lead", 1), static,
-	}, plan.Options{Limit: 21 * time.Second}))
+	}, validation.WarnNodeShutdown(cfg, pods, plan.Options{Limit: 21 * time.Second}))
 }

@@ -17,12 +17,12 @@ func TestZeroOptionsHaveEveryFeatureOn(t *testing.T) {
 	require.Equal(t, tenContainers(), s)
 }
 
-// Without a stored pod ForUpdate returns the options as they are. A feature that is on stays on.
+// Without a stored pod ForUpdate returns the options as they are. With one, a feature that is on stays on.
 func TestForUpdateWithoutAStoredPod(t *testing.T) {
-	off := allOff()
-	require.Equal(t, off, off.ForUpdate(nil))
-	require.Zero(t, validation.Options{}.ForUpdate(nil))
-	require.Zero(t, validation.Options{}.ForUpdate(tenContainers()))
+	require.Equal(t, allOff(), allOff().ForUpdate(nil))
+	allOn := validation.Options{}
+	require.Equal(t, allOn, allOn.ForUpdate(nil))
+	require.Equal(t, allOn, allOn.ForUpdate(tenContainers()))
 }
 
 // Every feature is off. For the update of a stored pod, ForUpdate switches on the features that the stored pod uses already,
@@ -33,15 +33,15 @@ func TestForUpdateOfAStoredPod(t *testing.T) {
 		old  *v1.PodSpec
 		want gateMap // the features that are on for the update
 	}{
-		"empty lifecycle":                      {spec(withContainer(v1.Container{Lifecycle: &v1.Lifecycle{}})), gateMap{}},
-		"exec hook":                            {spec(withHook(exec("true"))), gateMap{}},
-		"sleep":                                {spec(withHook(sleep(5))), gateMap{sleepAction: true}},
-		"sleep of 0":                           {spec(withHook(exec("true")), withHook(sleep(0))), gateMap{sleepAction: true, zeroSleep: true}},
-		"sleep of 0 in postStart":              {spec(withContainer(v1.Container{Lifecycle: &v1.Lifecycle{PostStart: sleep(0)}})), gateMap{sleepAction: true, zeroSleep: true}},
-		"sleep of 0 in a sidecar":              {spec(withInit(sidecar(preStop(sleep(0))))), gateMap{sleepAction: true, zeroSleep: true}},
-		"sleep of 0 in an ephemeral container": {spec(withEphemeral(preStop(sleep(0)))), gateMap{sleepAction: true, zeroSleep: true}},
-		"stop signal":                          {spec(withContainer(v1.Container{Lifecycle: signal(v1.SIGINT)})), gateMap{stopSignals: true}},
-		"stop signal in a sidecar":             {spec(withContainer(v1.Container{}), withInit(sidecar(signal(v1.SIGINT)))), gateMap{stopSignals: true}},
+		"empty lifecycle":                      {old: spec(withContainer(v1.Container{Lifecycle: &v1.Lifecycle{}})), want: gateMap{}},
+		"exec hook":                            {old: spec(withHook(exec("true"))), want: gateMap{}},
+		"sleep":                                {old: spec(withHook(sleep(5))), want: gateMap{sleepAction: true}},
+		"sleep of 0":                           {old: spec(withHook(exec("true")), withHook(sleep(0))), want: gateMap{sleepAction: true, zeroSleep: true}},
+		"sleep of 0 in postStart":              {old: spec(withContainer(v1.Container{Lifecycle: &v1.Lifecycle{PostStart: sleep(0)}})), want: gateMap{sleepAction: true, zeroSleep: true}},
+		"sleep of 0 in a sidecar":              {old: spec(withInit(sidecar(preStop(sleep(0))))), want: gateMap{sleepAction: true, zeroSleep: true}},
+		"sleep of 0 in an ephemeral container": {old: spec(withEphemeral(preStop(sleep(0)))), want: gateMap{sleepAction: true, zeroSleep: true}},
+		"stop signal":                          {old: spec(withContainer(v1.Container{Lifecycle: signal(v1.SIGINT)})), want: gateMap{stopSignals: true}},
+		"stop signal in a sidecar":             {old: spec(withContainer(v1.Container{}), withInit(sidecar(signal(v1.SIGINT)))), want: gateMap{stopSignals: true}},
 	} {
 		require.Equal(t, c.want.options(), allOff().ForUpdate(c.old), name)
 	}

@@ -10,11 +10,11 @@ import (
 
 // The grace period of a liveness or startup probe may be longer than that of the pod. Any probe may have none.
 func TestValidProbes(t *testing.T) {
-	plain := &v1.Probe{}
+	withoutGrace := &v1.Probe{}
 	require.Nil(t, validate(spec(withContainer(v1.Container{
-		LivenessProbe: probe(1), StartupProbe: probe(math.MaxInt64), ReadinessProbe: plain,
+		LivenessProbe: probe(1), StartupProbe: probe(math.MaxInt64), ReadinessProbe: withoutGrace,
 	}))))
-	require.Nil(t, validate(spec(withContainer(v1.Container{LivenessProbe: plain, StartupProbe: plain}))))
+	require.Nil(t, validate(spec(withContainer(v1.Container{LivenessProbe: withoutGrace, StartupProbe: withoutGrace}))))
 }
 
 // The grace period of a liveness or startup probe must be more than 0. A readiness probe must have none, so a readiness

@@ -23,15 +23,15 @@ func TestSleepSeconds(t *testing.T) {
 		opts    validation.Options
 		want    []string
 	}{
-		{0, zeroIsOn, nil},
-		{30, zeroIsOn, nil}, // valid, although the message says "less than"
-		{31, zeroIsOn, []string{hookPath + ".sleep: Invalid value: 31" + on}},
-		{-1, zeroIsOn, []string{hookPath + ".sleep: Invalid value: -1" + on}},
-		{math.MinInt64, zeroIsOn, []string{hookPath + ".sleep: Invalid value: -9223372036854775808" + on}},
-		{1, zeroIsOff, nil},
-		{30, zeroIsOff, nil},
-		{0, zeroIsOff, []string{hookPath + ".sleep: Invalid value: 0" + off}},
-		{math.MaxInt64, zeroIsOff, []string{hookPath + ".sleep: Invalid value: 9223372036854775807" + off}},
+		{seconds: 0, opts: zeroIsOn, want: nil},
+		{seconds: 30, opts: zeroIsOn, want: nil}, // valid, although the message says "less than"
+		{seconds: 31, opts: zeroIsOn, want: []string{hookPath + ".sleep: Invalid value: 31" + on}},
+		{seconds: -1, opts: zeroIsOn, want: []string{hookPath + ".sleep: Invalid value: -1" + on}},
+		{seconds: math.MinInt64, opts: zeroIsOn, want: []string{hookPath + ".sleep: Invalid value: -9223372036854775808" + on}},
+		{seconds: 1, opts: zeroIsOff, want: nil},
+		{seconds: 30, opts: zeroIsOff, want: nil},
+		{seconds: 0, opts: zeroIsOff, want: []string{hookPath + ".sleep: Invalid value: 0" + off}},
+		{seconds: math.MaxInt64, opts: zeroIsOff, want: []string{hookPath + ".sleep: Invalid value: 9223372036854775807" + off}},
 	} {
 		requireErrors(t, validation.ValidatePodTermination(spec(withHook(sleep(c.seconds))), c.opts, field.NewPath("spec")), c.want...)
 	}

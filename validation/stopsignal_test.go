@@ -61,9 +61,10 @@ func TestStopSignalsOfWindows(t *testing.T) {
 // stop signal is: another check of the API server refuses the name itself.
 func TestStopSignalRequiresTheOSName(t *testing.T) {
 	const want = "spec.containers[0].lifecycle.stopSignal: Forbidden: may not be set for containers with empty `spec.os.name`"
-	requireErrors(t, validateSignal(v1.SIGTERM, nil), want)
-	requireErrors(t, validateSignal("nonsense", &v1.PodOS{}), want)
-	require.Nil(t, validateSignal("nonsense", &v1.PodOS{Name: "plan9"}), "an error of spec.os.name, not of the signal")
+	noOS, noName, unknownName := (*v1.PodOS)(nil), &v1.PodOS{}, &v1.PodOS{Name: "plan9"}
+	requireErrors(t, validateSignal(v1.SIGTERM, noOS), want)
+	requireErrors(t, validateSignal("nonsense", noName), want)
+	require.Nil(t, validateSignal("nonsense", unknownName))
 }
 
 // With the feature off, any stop signal is forbidden, and its name is not checked.

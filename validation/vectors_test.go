@@ -132,7 +132,11 @@ func TestConformanceKubeletConfig(t *testing.T) {
 // config returns a configuration with both kinds of schedule, of which only one may be set. list has pairs of a
 // priority and its seconds.
 func config(total, critical metav1.Duration, list [][2]int64) plan.Config {
-	cfg := byPriority(list...)
+	var buckets []bucket
+	for _, pair := range list {
+		buckets = append(buckets, bucket{priority: int32(pair[0]), seconds: pair[1]})
+	}
+	cfg := byPriority(buckets...)
 	cfg.ShutdownGracePeriod, cfg.ShutdownGracePeriodCriticalPods = total, critical
 	return cfg
 }
