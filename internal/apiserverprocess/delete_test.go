@@ -20,18 +20,18 @@ func TestAGracefulDeleteKeepsThePod(t *testing.T) {
 	c.createRunning(t, "web")
 	before := time.Now().Truncate(time.Second)
 	require.NoError(t, c.pods().Delete(t.Context(), "web", metav1.DeleteOptions{}))
-
 	got := c.pod(t, "web")
 	require.Equal(t, ptr.To(int64(30)), got.DeletionGracePeriodSeconds, "the default of the spec")
 	require.False(t, got.DeletionTimestamp.Time.Before(before.Add(30*time.Second)), "the end of the grace period")
-	require.EqualValues(t, 2, got.Generation, "the delete changes the generation of 1")
+	require.EqualValues(t, 1+1, got.Generation, "the delete increments it")
 
+	// The node updates the status.
 	_, err := c.patch(t.Context(), strategic, `{"status":{"phase":"Failed"}}`, "status")
 	require.NoError(t, err)
-	got = c.pod(t, "web")
-	require.NotNil(t, got.DeletionTimestamp, "a status update does not change the deletion")
-	require.Equal(t, v1.PodFailed, got.Status.Phase)
+	require.NotNil(t, c.pod(t, "web").DeletionTimestamp)
+	require.Equal(t, v1.PodFailed, c.pod(t, "web").Status.Phase)
 
+	// The node deletes the pod.
 	require.NoError(t, c.pods().Delete(t.Context(), "web", *metav1.NewDeleteOptions(0)))
 	_, err = c.pods().Get(t.Context(), "web", metav1.GetOptions{})
 	require.True(t, apierrors.IsNotFound(err), "%v", err)
@@ -64,10 +64,10 @@ func TestAnImmediateDeleteRemovesTheObject(t *testing.T) {
 	_, err = c.nodes().Create(t.Context(), &v1.Node{ObjectMeta: metav1.ObjectMeta{Name: "node-1"}}, metav1.CreateOptions{})
 	require.NoError(t, err)
 	for path, test := range map[string]struct{ body, response string }{
-		"/api/v1/namespaces/default/pods/web":         {`{"gracePeriodSeconds":0}`, `"kind":"Pod"`},
-		"/api/v1/namespaces/default/pods/unscheduled": {"", `"kind":"Pod"`},
-		"/api/v1/namespaces/default/pods/ended":       {`{"gracePeriodSeconds":60}`, `"kind":"Pod"`},
-		"/api/v1/nodes/node-1":                        {"", `"status":"Success"`},
+		"/api/v1/namespaces/default/pods/web":         {body: `{"gracePeriodSeconds":0}`, response: `"kind":"Pod"`},
+		"/api/v1/namespaces/default/pods/unscheduled": {body: "", response: `"kind":"Pod"`},
+		"/api/v1/namespaces/default/pods/ended":       {body: `{"gracePeriodSeconds":60}`, response: `"kind":"Pod"`},
+		"/api/v1/nodes/node-1":                        {body: "", response: `"status":"Success"`},
 	} {
 		t.Run(path, func(t *testing.T) {
 			code, response := c.request(t, http.MethodDelete, path, test.body)
@@ -88,23 +88,23 @@ func TestDeletePreconditions(t *testing.T) {
 	node, err := c.nodes().Create(t.Context(), &v1.Node{ObjectMeta: metav1.ObjectMeta{Name: "node-1"}}, metav1.CreateOptions{})
 	require.NoError(t, err)
 	for kind, test := range map[string]struct {
-		stored metav1.ObjectMeta                 // of the object
-		remove func(*metav1.Preconditions) error // deletes the object at once; nil: without preconditions
+		stored   metav1.ObjectMeta
+		deleteIf func(*metav1.Preconditions) error // nil: without preconditions
 	}{
-		"pod": {pod.ObjectMeta, func(only *metav1.Preconditions) error {
-			return c.pods().Delete(t.Context(), "web", metav1.DeleteOptions{GracePeriodSeconds: ptr.To(int64(0)), Preconditions: only})
+		"pod": {stored: pod.ObjectMeta, deleteIf: func(preconditions *metav1.Preconditions) error {
+			return c.pods().Delete(t.Context(), "web", metav1.DeleteOptions{GracePeriodSeconds: ptr.To(int64(0)), Preconditions: preconditions})
 		}},
-		"node": {node.ObjectMeta, func(only *metav1.Preconditions) error {
-			return c.nodes().Delete(t.Context(), "node-1", metav1.DeleteOptions{Preconditions: only})
+		"node": {stored: node.ObjectMeta, deleteIf: func(preconditions *metav1.Preconditions) error {
+			return c.nodes().Delete(t.Context(), "node-1", metav1.DeleteOptions{Preconditions: preconditions})
 		}},
 	} {
 		t.Run(kind, func(t *testing.T) {
-			for _, other := range []*metav1.Preconditions{{UID: ptr.To(types.UID("another"))}, {ResourceVersion: ptr.To("0")}} {
-				err := test.remove(other)
+			for _, wrong := range []*metav1.Preconditions{{UID: ptr.To(types.UID("another"))}, {ResourceVersion: ptr.To("0")}} {
+				err := test.deleteIf(wrong)
 				require.True(t, apierrors.IsConflict(err), "%v", err)
 			}
-			require.NoError(t, test.remove(&metav1.Preconditions{UID: &test.stored.UID, ResourceVersion: &test.stored.ResourceVersion}))
-			require.True(t, apierrors.IsNotFound(test.remove(nil)))
+			require.NoError(t, test.deleteIf(&metav1.Preconditions{UID: &test.stored.UID, ResourceVersion: &test.stored.ResourceVersion}))
+			require.True(t, apierrors.IsNotFound(test.deleteIf(nil)))
 		})
 	}
 }

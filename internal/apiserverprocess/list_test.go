@@ -26,15 +26,15 @@ func TestListSelectors(t *testing.T) {
 		options   metav1.ListOptions
 		want      []string // sorted by namespace and name
 	}{
-		"all namespaces":    {"", metav1.ListOptions{}, []string{"elsewhere", "web", "other"}},
-		"from the cache":    {"", metav1.ListOptions{ResourceVersion: "0", FieldSelector: "spec.nodeName=node-2"}, []string{"elsewhere"}},
-		"one namespace":     {"default", metav1.ListOptions{}, []string{"elsewhere", "web"}},
-		"by node":           {"", metav1.ListOptions{FieldSelector: "spec.nodeName=node-1"}, []string{"web", "other"}},
-		"by name and phase": {"", metav1.ListOptions{FieldSelector: "metadata.name=web,status.phase!=Failed"}, []string{"web"}},
-		"by hostNetwork":    {"", metav1.ListOptions{FieldSelector: "spec.hostNetwork=true"}, []string{}},
-		"by label":          {"", metav1.ListOptions{LabelSelector: "app in (shop)"}, []string{"elsewhere"}},
-		"none":              {"default", metav1.ListOptions{FieldSelector: "metadata.namespace=kube-system"}, []string{}},
-		"first page":        {"", metav1.ListOptions{Limit: 2}, []string{"elsewhere", "web"}},
+		"all namespaces":    {namespace: metav1.NamespaceAll, options: metav1.ListOptions{}, want: []string{"elsewhere", "web", "other"}},
+		"from the cache":    {namespace: metav1.NamespaceAll, options: metav1.ListOptions{ResourceVersion: "0", FieldSelector: "spec.nodeName=node-2"}, want: []string{"elsewhere"}},
+		"one namespace":     {namespace: "default", options: metav1.ListOptions{}, want: []string{"elsewhere", "web"}},
+		"by node":           {namespace: metav1.NamespaceAll, options: metav1.ListOptions{FieldSelector: "spec.nodeName=node-1"}, want: []string{"web", "other"}},
+		"by name and phase": {namespace: metav1.NamespaceAll, options: metav1.ListOptions{FieldSelector: "metadata.name=web,status.phase!=Failed"}, want: []string{"web"}},
+		"by hostNetwork":    {namespace: metav1.NamespaceAll, options: metav1.ListOptions{FieldSelector: "spec.hostNetwork=true"}, want: []string{}},
+		"by label":          {namespace: metav1.NamespaceAll, options: metav1.ListOptions{LabelSelector: "app in (shop)"}, want: []string{"elsewhere"}},
+		"none":              {namespace: "default", options: metav1.ListOptions{FieldSelector: "metadata.namespace=kube-system"}, want: []string{}},
+		"first page":        {namespace: metav1.NamespaceAll, options: metav1.ListOptions{Limit: 2}, want: []string{"elsewhere", "web"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			list, err := c.CoreV1().Pods(test.namespace).List(t.Context(), test.options)

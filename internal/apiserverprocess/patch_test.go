@@ -31,17 +31,13 @@ func TestStrategicMergePatchMergesConditions(t *testing.T) {
 func TestServerSideApplyOfAnotherManagersField(t *testing.T) {
 	c := startCluster(t)
 	c.createRunning(t, "web")
-	options := metav1.ApplyOptions{FieldManager: "agent"}
-	apply := func(phase v1.PodPhase) *applyv1.PodApplyConfiguration {
-		return applyv1.Pod("web", "default").WithStatus(applyv1.PodStatus().WithPhase(phase))
-	}
-	_, err := c.pods().ApplyStatus(t.Context(), apply(v1.PodFailed), options)
-	require.True(t, apierrors.IsConflict(err), "the field belongs to another manager: %v", err)
-	options.Force = true
-	got, err := c.pods().ApplyStatus(t.Context(), apply(v1.PodFailed), options)
+	failed := applyv1.Pod("web", "default").WithStatus(applyv1.PodStatus().WithPhase(v1.PodFailed))
+	_, err := c.pods().ApplyStatus(t.Context(), failed, metav1.ApplyOptions{FieldManager: "agent"})
+	require.True(t, apierrors.IsConflict(err), "%v", err)
+	got, err := c.pods().ApplyStatus(t.Context(), failed, metav1.ApplyOptions{FieldManager: "agent", Force: true})
 	require.NoError(t, err)
 	require.Equal(t, v1.PodFailed, got.Status.Phase)
-	require.Len(t, got.Status.Conditions, 2, "the conditions of the pod stay")
+	require.Len(t, got.Status.Conditions, 2)
 }
 
 // A server-side apply creates a missing pod with a label. The next apply of the same manager does not have the label, so the
@@ -101,17 +97,18 @@ func TestAPatchWithoutAChangeKeepsTheResourceVersion(t *testing.T) {
 // Clients cannot change metadata that the server sets, such as the deletion timestamp. Depending on the field and on
 // the path, a patch is either ignored, without an error, or refused, exactly as by kube-apiserver.
 func TestPatchOfMetadataThatTheServerSets(t *testing.T) {
+	const ignored = "" // the patch is: there is no error
 	c := startCluster(t)
 	c.createRunning(t, "web")
 	for field, test := range map[string]struct {
 		value      string
-		ownPathErr string // of a patch of the pod's own path; "": the patch is ignored
-		statusErr  string // of a patch of /status; "": the patch is ignored
+		ownPathErr string // of a patch of the pod's own path
+		statusErr  string // of a patch of /status
 	}{
-		"creationTimestamp":          {`"2001-01-01T00:00:00Z"`, "", ""},
-		"deletionTimestamp":          {`"2001-01-01T00:00:00Z"`, "metadata.deletionTimestamp: Invalid value", ""},
-		"deletionGracePeriodSeconds": {`1`, "metadata.deletionGracePeriodSeconds: Invalid value", "metadata.deletionGracePeriodSeconds: Invalid value"},
-		"generation":                 {`9`, "", ""},
+		"creationTimestamp":          {value: `"2001-01-01T00:00:00Z"`, ownPathErr: ignored, statusErr: ignored},
+		"deletionTimestamp":          {value: `"2001-01-01T00:00:00Z"`, ownPathErr: "metadata.deletionTimestamp: Invalid value", statusErr: ignored},
+		"deletionGracePeriodSeconds": {value: `1`, ownPathErr: "metadata.deletionGracePeriodSeconds: Invalid value", statusErr: "metadata.deletionGracePeriodSeconds: Invalid value"},
+		"generation":                 {value: `9`, ownPathErr: ignored, statusErr: ignored},
 	} {
 		for path, wantErr := range map[string]string{"": test.ownPathErr, "status": test.statusErr} {
 			t.Run(field+path, func(t *testing.T) {
@@ -121,7 +118,7 @@ func TestPatchOfMetadataThatTheServerSets(t *testing.T) {
 				}
 				before := c.pod(t, "web")
 				_, err := c.patch(t.Context(), merge, `{"metadata":{"`+field+`":`+test.value+`}}`, subresources...)
-				if wantErr == "" {
+				if wantErr == ignored {
 					require.NoError(t, err)
 				} else {
 					require.True(t, apierrors.IsInvalid(err), "%v", err)
@@ -135,27 +132,38 @@ func TestPatchOfMetadataThatTheServerSets(t *testing.T) {
 	}
 }
 
-// A UID or resourceVersion in a patch is a precondition: if the pod has another one, the patch fails and the pod does
-// not change. The resourceVersion 0 means any version. A pod that was deleted is not found, whatever the UID in the
-// patch is. Package apistatus relies on these errors.
-func TestPatchPreconditions(t *testing.T) {
+// A UID in a patch is a precondition: if the pod has another one, the patch fails and the pod does not change. A pod that was
+// deleted is not found, whatever the UID in the patch is. Package apistatus relies on these errors.
+func TestAPatchWithAUID(t *testing.T) {
 	c := startCluster(t)
-	before := c.createRunning(t, "web")
-	_, err := c.patch(t.Context(), strategic, `{"metadata":{"uid":"another"},"status":{"phase":"Failed"}}`, "status")
+	c.createRunning(t, "web")
+	const ofAnother = `{"metadata":{"uid":"another"},"status":{"phase":"Failed"}}`
+	_, err := c.patch(t.Context(), strategic, ofAnother, "status")
 	require.True(t, apierrors.IsInvalid(err), "%v", err)
 	require.EqualError(t, err, `Pod "web" is invalid: metadata.uid: Invalid value: "another": field is immutable`)
-	_, err = c.patch(t.Context(), strategic, `{"metadata":{"resourceVersion":"1"},"status":{"phase":"Failed"}}`, "status")
+	require.Equal(t, v1.PodRunning, c.pod(t, "web").Status.Phase)
+
+	require.NoError(t, c.pods().Delete(t.Context(), "web", *metav1.NewDeleteOptions(0)))
+	_, err = c.patch(t.Context(), strategic, ofAnother, "status")
+	require.True(t, apierrors.IsNotFound(err), "%v", err)
+}
+
+// A resourceVersion in a patch is a precondition: if the pod has another one, the patch fails with a conflict, on which package
+// apistatus relies. The resourceVersion 0 means any version.
+func TestAPatchWithAResourceVersion(t *testing.T) {
+	c := startCluster(t)
+	current := c.createRunning(t, "web").ResourceVersion
+	patchVersion := func(version, phase string) error {
+		_, err := c.patch(t.Context(), strategic, `{"metadata":{"resourceVersion":"`+version+`"},"status":{"phase":"`+phase+`"}}`, "status")
+		return err
+	}
+	err := patchVersion("1", "Failed")
 	require.True(t, apierrors.IsConflict(err), "%v", err)
 	require.ErrorContains(t, err, `Operation cannot be fulfilled on pods "web": the object has been modified`)
 	require.Equal(t, v1.PodRunning, c.pod(t, "web").Status.Phase)
 
-	_, err = c.patch(t.Context(), strategic, `{"metadata":{"resourceVersion":"`+before.ResourceVersion+`"},"status":{"phase":"Failed"}}`, "status")
-	require.NoError(t, err)
-	got, err := c.patch(t.Context(), strategic, `{"metadata":{"resourceVersion":"0"},"status":{"phase":"Unknown"}}`, "status")
-	require.NoError(t, err, "0 means any version")
-	require.Equal(t, v1.PodUnknown, got.Status.Phase)
-
-	require.NoError(t, c.pods().Delete(t.Context(), "web", *metav1.NewDeleteOptions(0)))
-	_, err = c.patch(t.Context(), strategic, `{"metadata":{"uid":"another"}}`, "status")
-	require.True(t, apierrors.IsNotFound(err), "%v", err)
+	require.NoError(t, patchVersion(current, "Failed"))
+	require.Equal(t, v1.PodFailed, c.pod(t, "web").Status.Phase)
+	require.NoError(t, patchVersion("0", "Unknown"))
+	require.Equal(t, v1.PodUnknown, c.pod(t, "web").Status.Phase)
 }

@@ -12,7 +12,7 @@ import (
 )
 
 // The server sets the UID, the generation, the defaults and the first status of a new pod, whatever the
-// client sends.
+// client sends. A second pod with the name is refused.
 func TestCreate(t *testing.T) {
 	c := startCluster(t)
 	given := &v1.Pod{
@@ -27,7 +27,7 @@ func TestCreate(t *testing.T) {
 	require.NotEmpty(t, got.UID)
 	require.EqualValues(t, 1, got.Generation)
 	require.False(t, got.CreationTimestamp.IsZero())
-	require.Equal(t, v1.PodStatus{Phase: v1.PodPending, QOSClass: v1.PodQOSBestEffort}, got.Status, "the status of the request is ignored")
+	require.Equal(t, v1.PodStatus{Phase: v1.PodPending, QOSClass: v1.PodQOSBestEffort}, got.Status)
 	require.Equal(t, ptr.To(int64(30)), got.Spec.TerminationGracePeriodSeconds)
 	require.Equal(t, v1.RestartPolicyAlways, got.Spec.RestartPolicy)
 	require.Equal(t, v1.PullIfNotPresent, got.Spec.Containers[0].ImagePullPolicy)
@@ -35,9 +35,13 @@ func TestCreate(t *testing.T) {
 
 	_, err = c.pods().Create(t.Context(), given, metav1.CreateOptions{})
 	require.True(t, apierrors.IsAlreadyExists(err), "%v", err)
-	got, err = c.pods().Create(t.Context(), &v1.Pod{ObjectMeta: metav1.ObjectMeta{GenerateName: "web-"}}, metav1.CreateOptions{})
+}
+
+// A pod has no name, but the beginning of one. The server adds five characters.
+func TestCreateGeneratesAName(t *testing.T) {
+	created, err := startCluster(t).pods().Create(t.Context(), &v1.Pod{ObjectMeta: metav1.ObjectMeta{GenerateName: "web-"}}, metav1.CreateOptions{})
 	require.NoError(t, err)
-	require.Regexp(t, "^web-.{5}$", got.Name)
+	require.Regexp(t, "^web-.{5}$", created.Name)
 }
 
 // The QoS class of a pod depends on its requests and limits for CPU and memory, as in Kubernetes. With limits for both it is

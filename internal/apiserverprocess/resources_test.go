@@ -17,19 +17,20 @@ import (
 	"k8s.io/utils/ptr"
 )
 
-// A kubelet registers its node with a status, which is stored. After that a patch of the node changes only
-// the spec, and a patch of /status only the status.
+// A kubelet registers its node together with a status, and the API server stores both. After that a patch of /status changes
+// only the status, and a patch of the node only the spec.
 func TestNodePatches(t *testing.T) {
 	c := startCluster(t)
-	registered := &v1.Node{
+	registered, err := c.nodes().Create(t.Context(), &v1.Node{
 		ObjectMeta: metav1.ObjectMeta{Name: "node-1"},
 		Status:     v1.NodeStatus{Conditions: []v1.NodeCondition{{Type: v1.NodeReady, Status: v1.ConditionTrue}}},
-	}
-	_, err := c.nodes().Create(t.Context(), registered, metav1.CreateOptions{})
+	}, metav1.CreateOptions{})
 	require.NoError(t, err)
+	require.Len(t, registered.Status.Conditions, 1)
+
 	got, err := c.nodes().PatchStatus(t.Context(), "node-1", []byte(`{"spec":{"unschedulable":true},"status":{"conditions":[{"type":"Ready","status":"False"}]}}`))
 	require.NoError(t, err)
-	require.Len(t, got.Status.Conditions, 1, "the status of the request is stored")
+	require.Len(t, got.Status.Conditions, 1, "it replaces the condition of this type")
 	require.Equal(t, v1.ConditionFalse, got.Status.Conditions[0].Status)
 	require.False(t, got.Spec.Unschedulable)
 
@@ -61,21 +62,24 @@ func TestNamespaces(t *testing.T) {
 // conflict, and one without a resourceVersion is invalid.
 func TestLeases(t *testing.T) {
 	leases := startCluster(t).CoordinationV1().Leases("kube-node-lease")
-	lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Name: "node-1"}}
-	lease, err := leases.Update(t.Context(), lease, metav1.UpdateOptions{})
-	require.NoError(t, err, "an update creates a missing lease")
-	stale := lease.DeepCopy()
-	lease.Spec.HolderIdentity = ptr.To("node-1")
-	_, err = leases.Update(t.Context(), lease, metav1.UpdateOptions{})
+	created, err := leases.Update(t.Context(), &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Name: "node-1"}}, metav1.UpdateOptions{})
 	require.NoError(t, err)
-	_, err = leases.Update(t.Context(), stale, metav1.UpdateOptions{})
+
+	changed := created.DeepCopy()
+	changed.Spec.HolderIdentity = ptr.To("node-1")
+	_, err = leases.Update(t.Context(), changed, metav1.UpdateOptions{})
+	require.NoError(t, err)
+
+	_, err = leases.Update(t.Context(), created, metav1.UpdateOptions{})
 	require.True(t, apierrors.IsConflict(err), "%v", err)
-	stale.ResourceVersion = ""
-	_, err = leases.Update(t.Context(), stale, metav1.UpdateOptions{})
-	require.True(t, apierrors.IsInvalid(err), "resourceVersion is required: %v", err)
-	lease, err = leases.Get(t.Context(), "node-1", metav1.GetOptions{})
+	withoutVersion := created.DeepCopy()
+	withoutVersion.ResourceVersion = ""
+	_, err = leases.Update(t.Context(), withoutVersion, metav1.UpdateOptions{})
+	require.True(t, apierrors.IsInvalid(err), "%v", err)
+
+	stored, err := leases.Get(t.Context(), "node-1", metav1.GetOptions{})
 	require.NoError(t, err)
-	require.Equal(t, ptr.To("node-1"), lease.Spec.HolderIdentity)
+	require.Equal(t, ptr.To("node-1"), stored.Spec.HolderIdentity)
 }
 
 // client-go's event recorder sends a repeated event as a patch of the first. The server must apply it and

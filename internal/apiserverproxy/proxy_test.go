@@ -68,37 +68,44 @@ func TestResponsesAreNotModified(t *testing.T) {
 	require.Equal(t, http.StatusTeapot, proxy.Requests()[0].Status)
 }
 
-// With some faults the client gets no response. If the request is dropped, the response is lost, or the server is gone, the
-// client sees a closed connection (an EOF). The server gets the request only if the response is lost. If the request hangs,
-// the client waits until its own timeout, here 20 ms.
-func TestFaultsWithoutAResponse(t *testing.T) {
-	for name, fault := range map[string]apiserverproxy.Fault{"dropped": {Drop: true}, "lost": {Lost: true}} {
+// A request is dropped before the server gets it, or the server's response is lost. In both cases the client gets no response: it
+// sees a closed connection (an EOF).
+func TestADroppedRequestOrALostResponseIsAnEOF(t *testing.T) {
+	for name, test := range map[string]struct {
+		fault    apiserverproxy.Fault
+		received int32 // the server's requests
+	}{
+		"dropped": {fault: apiserverproxy.Fault{Drop: true}, received: 0},
+		"lost":    {fault: apiserverproxy.Fault{Lost: true}, received: 1},
+	} {
 		t.Run(name, func(t *testing.T) {
-			var received atomic.Int32 // the server's requests
+			var received atomic.Int32
 			proxy, client := startInFrontOf(t, func(http.ResponseWriter, *http.Request) { received.Add(1) })
-			proxy.Script(apiserverproxy.Always(fault))
+			proxy.Script(apiserverproxy.Always(test.fault))
 			_, err := patch(t.Context(), t, client, proxy.URL())
 			require.ErrorIs(t, err, io.EOF)
-			require.Equal(t, fault.Lost, received.Load() == 1)
+			require.Equal(t, test.received, received.Load())
 		})
 	}
-	t.Run("hanging", func(t *testing.T) {
-		proxy, client := startInFrontOf(t, func(http.ResponseWriter, *http.Request) {})
-		proxy.Script(apiserverproxy.Always(apiserverproxy.Fault{Hang: true}))
-		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
-		defer cancel()
-		_, err := patch(ctx, t, client, proxy.URL())
-		require.ErrorIs(t, err, context.DeadlineExceeded)
-	})
-	t.Run("server is gone", func(t *testing.T) {
-		// Close the server only after the start of the proxy. Otherwise the proxy could get the same port and
-		// forward requests to itself.
-		server := httptest.NewServer(http.NotFoundHandler())
-		proxy := apiserverproxy.Start(t, server.URL)
-		server.Close()
-		_, err := patch(t.Context(), t, http.DefaultClient, proxy.URL())
-		require.ErrorIs(t, err, io.EOF)
-	})
+}
+
+// A request hangs. The client waits until its own timeout of 20 ms.
+func TestAHangingRequestLastsUntilTheClientsTimeout(t *testing.T) {
+	proxy, client := startInFrontOf(t, func(http.ResponseWriter, *http.Request) {})
+	proxy.Script(apiserverproxy.Always(apiserverproxy.Fault{Hang: true}))
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
+	defer cancel()
+	_, err := patch(ctx, t, client, proxy.URL())
+	require.ErrorIs(t, err, context.DeadlineExceeded)
+}
+
+// The server behind the proxy is gone. The client sees a closed connection.
+func TestAMissingServerIsAnEOF(t *testing.T) {
+	server := httptest.NewServer(http.NotFoundHandler())
+	proxy := apiserverproxy.Start(t, server.URL)
+	server.Close() // not before the start of the proxy, which could get its port and forward requests to itself
+	_, err := patch(t.Context(), t, http.DefaultClient, proxy.URL())
+	require.ErrorIs(t, err, io.EOF)
 }
 
 // The script rejects each request with a status, such as 403. client-go returns the same kind of error as for an API server's
@@ -151,18 +158,15 @@ func TestRetryAfter(t *testing.T) {
 // refused. After Revive the proxy works at the same address.
 func TestDieAndRevive(t *testing.T) {
 	proxy, client := startInFrontOf(t, func(http.ResponseWriter, *http.Request) {})
-	code, err := patch(t.Context(), t, client, proxy.URL())
-	require.NoError(t, err)
-	require.Equal(t, http.StatusOK, code)
-	require.NoError(t, proxy.Revive(), "Revive does nothing if the proxy is not dead")
+	require.NoError(t, proxy.Revive(), "does nothing: the proxy is not dead")
 
 	proxy.Script(func(apiserverproxy.Request) apiserverproxy.Fault {
 		proxy.Die()
 		return apiserverproxy.Fault{Hang: true}
 	})
-	_, err = patch(t.Context(), t, client, proxy.URL())
+	_, err := patch(t.Context(), t, client, proxy.URL())
 	require.Error(t, err)
-	proxy.Die()
+	proxy.Die() // again
 	_, err = patch(t.Context(), t, client, proxy.URL())
 	var refused *net.OpError
 	require.ErrorAs(t, err, &refused)
@@ -170,10 +174,10 @@ func TestDieAndRevive(t *testing.T) {
 
 	proxy.Script(nil)
 	require.NoError(t, proxy.Revive())
-	code, err = patch(t.Context(), t, client, proxy.URL())
+	code, err := patch(t.Context(), t, client, proxy.URL())
 	require.NoError(t, err)
 	require.Equal(t, http.StatusOK, code)
-	require.Len(t, proxy.Requests(), 3, "the first, the one that killed the proxy, and the last")
+	require.Len(t, proxy.Requests(), 2, "the one that killed the proxy, and the last")
 }
 
 // The server sends one line, and ends its response only after the client has read the line, as with a watch. The proxy must

@@ -12,7 +12,7 @@ import (
 	"github.com/kubegrace/kubegrace/internal/call"
 )
 
-// The first of 100 functions blocks. Add returns all the same, and Wait names the sequence. When the first function may return,
+// The first of 100 functions blocks. Add returns nevertheless, and Wait names the sequence. When the first function may return,
 // all are called in order, and so is a function that is added later.
 func TestSequenceKeepsTheOrder(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -27,14 +27,15 @@ func TestSequenceKeepsTheOrder(t *testing.T) {
 		}
 		synctest.Wait()
 		require.Empty(t, called)
-		hasTimedOut := make(chan struct{})
-		close(hasTimedOut)
-		require.Equal(t, []string{"the logger"}, calls.Wait(hasTimedOut))
+		giveUp := make(chan struct{})
+		close(giveUp)
+		require.Equal(t, []string{"the logger"}, calls.Wait(giveUp))
+
 		close(mayReturn)
-		require.Empty(t, calls.Wait(nil))
+		require.Empty(t, calls.Wait(neverGiveUp))
 		sequence.Add(func() { called = append(called, 100) })
 		synctest.Wait()
-		require.Len(t, called, 101)
+		require.Len(t, called, 100+1)
 		require.IsIncreasing(t, called)
 	})
 }
@@ -48,9 +49,9 @@ func TestSequenceGoesOnAfterTheEndOfItsGoroutine(t *testing.T) {
 		sequence := call.Sequence{Calls: calls, Name: "the recorder"}
 		sequence.Add(runtime.Goexit)
 		sequence.Add(func() { called = append(called, 1) })
-		require.Empty(t, calls.Wait(nil))
+		require.Empty(t, calls.Wait(neverGiveUp))
 		sequence.Add(func() { called = append(called, 2) })
-		require.Empty(t, calls.Wait(nil))
+		require.Empty(t, calls.Wait(neverGiveUp))
 		require.Equal(t, []int{1, 2}, called)
 	})
 }

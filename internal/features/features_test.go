@@ -9,8 +9,8 @@ import (
 	"github.com/kubegrace/kubegrace/internal/features"
 )
 
-// all returns all features of the package.
-func all() []featuregate.Feature {
+// allFeatures returns all features of the package.
+func allFeatures() []featuregate.Feature {
 	return []featuregate.Feature{
 		features.PodLifecycleSleepAction,
 		features.PodLifecycleSleepActionAllowZero,
@@ -30,7 +30,7 @@ func (g oneMethodGate) Enabled(key featuregate.Feature) bool { return g[key] }
 // If there is no gate, or the gate does not have a feature, kubegrace's default counts. A gate that cannot list its features
 // is asked for its own value, which is off here, because nobody can tell whether it has a feature.
 func TestDefaultsOfFeaturesThatTheGateDoesNotHave(t *testing.T) {
-	for _, key := range all() {
+	for _, key := range allFeatures() {
 		isOnByDefault := key != features.DaemonSetGracefulNodeShutdown // the only alpha feature
 		require.Equal(t, isOnByDefault, features.Enabled(nil, key), "nil gate, %s", key)
 		require.Equal(t, isOnByDefault, features.Enabled(featuregate.NewFeatureGate(), key), "gate without %s", key)
@@ -45,10 +45,10 @@ func TestAddDoesNotReplaceFeaturesOfTheGate(t *testing.T) {
 	require.NoError(t, gate.Add(map[featuregate.Feature]featuregate.FeatureSpec{
 		features.ContainerStopSignals: {Default: false, PreRelease: featuregate.Alpha},
 	}))
-	require.NoError(t, features.Add(gate, all()...))
+	require.NoError(t, features.Add(gate, allFeatures()...))
 	require.False(t, features.Enabled(gate, features.ContainerStopSignals), "the embedder's default stays")
 
-	for _, key := range all() {
+	for _, key := range allFeatures() {
 		require.NoError(t, gate.SetFromMap(map[string]bool{string(key): false}))
 		require.False(t, features.Enabled(gate, key))
 		require.NoError(t, gate.SetFromMap(map[string]bool{string(key): true}))
@@ -59,11 +59,11 @@ func TestAddDoesNotReplaceFeaturesOfTheGate(t *testing.T) {
 // No feature can be added to a closed gate. If the gate already has all features, this is no error.
 func TestAddToAClosedGate(t *testing.T) {
 	complete, empty := featuregate.NewFeatureGate(), featuregate.NewFeatureGate()
-	require.NoError(t, features.Add(complete, all()...))
+	require.NoError(t, features.Add(complete, allFeatures()...))
 	complete.Close()
 	empty.Close()
-	require.NoError(t, features.Add(complete, all()...), "nothing to add")
-	require.ErrorContains(t, features.Add(empty, all()...), "failed to add feature gates")
+	require.NoError(t, features.Add(complete, allFeatures()...), "nothing to add")
+	require.ErrorContains(t, features.Add(empty, allFeatures()...), "failed to add feature gates")
 }
 
 // A feature that kubegrace does not know is an error.

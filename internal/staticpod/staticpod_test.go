@@ -17,11 +17,11 @@ func TestStaticAndMirror(t *testing.T) {
 		annotations    map[string]string
 		static, mirror bool
 	}{
-		"no annotation":   {nil, false, false},
-		"the source api":  {map[string]string{"kubernetes.io/config.source": "api"}, false, false},
-		"the source file": {map[string]string{"kubernetes.io/config.source": "file"}, true, false},
-		"an empty source": {map[string]string{"kubernetes.io/config.source": ""}, true, false},
-		"a mirror pod":    {map[string]string{"kubernetes.io/config.mirror": "hash"}, false, true},
+		"no annotation":   {annotations: nil, static: false, mirror: false},
+		"the source api":  {annotations: map[string]string{"kubernetes.io/config.source": "api"}, static: false, mirror: false},
+		"the source file": {annotations: map[string]string{"kubernetes.io/config.source": "file"}, static: true, mirror: false},
+		"an empty source": {annotations: map[string]string{"kubernetes.io/config.source": ""}, static: true, mirror: false},
+		"a mirror pod":    {annotations: map[string]string{"kubernetes.io/config.mirror": "hash"}, static: false, mirror: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			pod := &v1.Pod{ObjectMeta: metav1.ObjectMeta{Annotations: test.annotations}}
