@@ -82,7 +82,7 @@ func TestEachPodIsEitherRefusedOrDrained(t *testing.T) {
 				<-manager.Ready()
 
 				// The creations race with the announcement.
-				b.rt.recordStartsThatTake(2 * time.Minute)
+				b.rt.startsTake(2 * time.Minute)
 				var racing sync.WaitGroup
 				for i := range pods {
 					pod := podNamed(strconv.Itoa(i), container("app"))

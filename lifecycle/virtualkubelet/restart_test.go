@@ -7,7 +7,6 @@ import (
 	"errors"
 	"slices"
 	"strconv"
-	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -20,24 +19,16 @@ import (
 	"github.com/kubegrace/kubegrace/lifecycle/virtualkubelet"
 )
 
-// recordStartTimes records when containers with this name are started. The function that it returns returns these times,
-// since the beginning of the test.
-func (b *testbed) recordStartTimes(name string) func() []time.Duration {
-	var mu sync.Mutex
-	var times []time.Duration
-	b.rt.beforeStart = func(_ context.Context, started string) error {
-		mu.Lock()
-		defer mu.Unlock()
-		if started == name {
-			times = append(times, b.elapsed())
+// startTimes returns when starts of containers with this name have begun, since the beginning of the test.
+func (b *testbed) startTimes(name string) (times []time.Duration) {
+	b.rt.change(func() {
+		for _, start := range b.rt.starts {
+			if start.name == name {
+				times = append(times, start.at.Sub(b.began))
+			}
 		}
-		return nil
-	}
-	return func() []time.Duration {
-		mu.Lock()
-		defer mu.Unlock()
-		return slices.Clone(times)
-	}
+	})
+	return times
 }
 
 // restartingPod returns a pod with restart policy Always.
@@ -51,33 +42,31 @@ func restartingPod(containers ...v1.Container) *v1.Pod {
 // 10 min. A start comes after the run of 1 s and the back-off.
 func TestRestartBackOff(t *testing.T) {
 	inBubble(t, func(b *testbed) {
-		startTimes := b.recordStartTimes("app")
 		b.rt.scripts["app"] = lifecycletest.Script{ExitAfter: second}
 		b.create(restartingPod(container("app")))
 		wait(1000 * second)
 		var want []time.Duration
 		next := time.Duration(0)
-		for _, backOff := range []time.Duration{0, 10, 20, 40, 80, 160, 300, 300, 300} { // in seconds
+		for _, backOff := range []time.Duration{0, 10 * second, 20 * second, 40 * second, 80 * second, 160 * second, 300 * second, 300 * second, 300 * second} {
 			want = append(want, next)
-			next += second + backOff*second
+			next += second + backOff
 		}
-		require.Equal(b, want, startTimes())
+		require.Equal(b, want, b.startTimes("app"))
 
 		// The next runs take 11 min.
 		b.rt.change(func() { b.rt.scripts["app"] = lifecycletest.Script{ExitAfter: 11 * time.Minute} })
 		wait(1300 * second)
-		require.Equal(b, []time.Duration{next, next + 11*time.Minute}, startTimes()[9:], "no back-off")
+		require.Equal(b, []time.Duration{next, next + 11*time.Minute}, b.startTimes("app")[9:], "no back-off")
 	})
 }
 
 // Only a run of more than 10 min resets the back-off. After runs of 7 min (420 s) the pauses are 0, 10 and 20 s.
 func TestARunOfSevenMinutesDoesNotResetTheBackOff(t *testing.T) {
 	inBubble(t, func(b *testbed) {
-		startTimes := b.recordStartTimes("app")
 		b.rt.scripts["app"] = lifecycletest.Script{ExitAfter: 7 * time.Minute}
 		b.create(restartingPod(container("app")))
 		wait(1300 * second)
-		require.Equal(b, []time.Duration{0, (420 + 0) * second, (420 + 420 + 10) * second, (850 + 420 + 20) * second}, startTimes())
+		require.Equal(b, []time.Duration{0, (420 + 0) * second, (420 + 420 + 10) * second, (850 + 420 + 20) * second}, b.startTimes("app"))
 	})
 }
 
@@ -133,7 +122,6 @@ func TestRestartPolicies(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			inBubble(t, func(b *testbed) {
-				startTimes := b.recordStartTimes("app")
 				b.rt.scripts["app"] = lifecycletest.Script{ExitAfter: second}
 				b.rt.exitCodes["app"], b.rt.knowsNoExitCodes = test.exitCode, test.exitCode == unknown
 				pod := podOf(container("app"))
@@ -143,7 +131,7 @@ func TestRestartPolicies(t *testing.T) {
 				}
 				b.create(pod)
 				wait(5 * second)
-				require.Len(b, startTimes(), test.starts)
+				require.Len(b, b.startTimes("app"), test.starts)
 				require.Equal(b, test.phase, b.lastStatus().Phase)
 				if test.exitCode == unknown && test.phase == v1.PodFailed {
 					require.EqualValues(b, 137, terminatedState(b, b.lastStatus(), "app").ExitCode)
@@ -163,7 +151,6 @@ func TestInitContainersAndSidecarsRestart(t *testing.T) {
 		b.rt.scripts["proxy"] = lifecycletest.Script{ExitAfter: 4 * second}
 		b.rt.scripts["app"] = lifecycletest.Script{ExitAfter: 20 * second}
 		b.rt.exitCodes["init"] = 1
-		proxyStarts := b.recordStartTimes("proxy")
 		pod := podOf(container("app"))
 		pod.Spec.RestartPolicy = v1.RestartPolicyOnFailure
 		pod.Spec.InitContainers = []v1.Container{container("init"), sidecar("proxy")}
@@ -171,13 +158,13 @@ func TestInitContainersAndSidecarsRestart(t *testing.T) {
 		wait(5 * second)
 		b.rt.change(func() { b.rt.exitCodes["init"] = 0 })
 		wait(20 * second) // until 25 s
-		require.Equal(b, []time.Duration{13 * second, 17 * second}, proxyStarts())
+		require.Equal(b, []time.Duration{13 * second, 17 * second}, b.startTimes("proxy"))
 		require.Equal(b, v1.PodRunning, b.lastStatus().Phase)
 		wait(10 * second) // until 35 s
-		require.Equal(b, []time.Duration{13 * second, 17 * second, 31 * second}, proxyStarts())
+		require.Equal(b, []time.Duration{13 * second, 17 * second, 31 * second}, b.startTimes("proxy"))
 		wait(time.Minute)
 		require.Equal(b, v1.PodSucceeded, b.lastStatus().Phase)
-		require.Len(b, proxyStarts(), 3)
+		require.Len(b, b.startTimes("proxy"), 3)
 	})
 }
 
@@ -185,14 +172,13 @@ func TestInitContainersAndSidecarsRestart(t *testing.T) {
 // "app", which was started at 0, 1 and 12 s, waits in a back-off of 20 s.
 func TestAPodInBackOffHasNotCompleted(t *testing.T) {
 	inBubble(t, func(b *testbed) {
-		startTimes := b.recordStartTimes("app")
 		b.rt.scripts["app"] = lifecycletest.Script{ExitAfter: second}
 		b.rt.scripts["other"] = lifecycletest.Script{ExitAfter: 5 * second}
 		pod := podOf(container("app"), container("other"))
 		pod.Spec.Containers[0].RestartPolicy = ptr.To(v1.ContainerRestartPolicyAlways)
 		b.create(pod)
 		wait(15 * second)
-		require.Len(b, startTimes(), 3)
+		require.Len(b, b.startTimes("app"), 3)
 		require.Equal(b, v1.PodRunning, b.lastStatus().Phase)
 	})
 }
@@ -201,7 +187,6 @@ func TestAPodInBackOffHasNotCompleted(t *testing.T) {
 // with the exit code and the time of the last run, and the container does not restart.
 func TestADeletionEndsABackOff(t *testing.T) {
 	inBubble(t, func(b *testbed) {
-		startTimes := b.recordStartTimes("app")
 		b.rt.scripts["app"] = lifecycletest.Script{ExitAfter: second}
 		b.rt.exitCodes["app"] = 3
 		pod := restartingPod(container("app"))
@@ -215,7 +200,7 @@ func TestADeletionEndsABackOff(t *testing.T) {
 		require.True(b, lastRun.FinishedAt.Time.Equal(b.began.Add(2*second)))
 
 		wait(time.Minute)
-		require.Len(b, startTimes(), 2)
+		require.Len(b, b.startTimes("app"), 2)
 		require.Empty(b, b.stops())
 	})
 }
@@ -265,7 +250,7 @@ func TestTenStartsAtMost(t *testing.T) {
 	for kind, change := range runtimeKinds() {
 		t.Run(kind, func(t *testing.T) {
 			inBubble(t, func(b *testbed) {
-				startedNames := b.rt.recordStartsThatTake(time.Minute)
+				b.rt.startsTake(time.Minute)
 				var pods []*v1.Pod
 				for i := range 25 {
 					pod := podNamed(strconv.Itoa(i), container("app"))
@@ -273,14 +258,14 @@ func TestTenStartsAtMost(t *testing.T) {
 					b.create(pod)
 				}
 				wait(5 * second)
-				require.Len(b, startedNames(), 10)
+				require.Len(b, b.rt.startedNames(), 10)
 				for _, pod := range slices.Backward(pods) { // those that wait first, so that none starts in place of a cancelled one
 					b.deleteWithGrace(pod, 1)
 				}
 				wait(5 * second)
 				b.create(podOf(container("app")))
 				wait(second)
-				require.Len(b, startedNames(), 10+1)
+				require.Len(b, b.rt.startedNames(), 10+1)
 				wait(time.Minute)
 				require.Equal(b, v1.PodRunning, b.podStatus("pod").Phase)
 			}, change)
@@ -317,14 +302,13 @@ func TestAFailedListIsRepeatedAfterOneSecond(t *testing.T) {
 // returned, at 12 s.
 func TestContainerEndedPrecedesTheRestartAndTheStatus(t *testing.T) {
 	inBubble(t, func(b *testbed) {
-		startTimes := b.recordStartTimes("app")
 		b.rt.scripts["app"] = lifecycletest.Script{ExitAfter: second}
 		pod := restartingPod(container("app"))
 		b.create(pod)
 		wait(4 * second)
 		require.NotNil(b, b.lastStatus().ContainerStatuses[0].State.Running, "ContainerEnded has not returned")
 		wait(3 * second)
-		require.Equal(b, []time.Duration{0, (1 + 5) * second}, startTimes())
+		require.Equal(b, []time.Duration{0, (1 + 5) * second}, b.startTimes("app"))
 
 		b.deleteWithGrace(pod, 30)
 		wait(4 * second)

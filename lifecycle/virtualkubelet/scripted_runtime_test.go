@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 	"sync"
+	"time"
 
 	v1 "k8s.io/api/core/v1"
 
@@ -17,7 +18,8 @@ import (
 type scriptedRuntime struct {
 	*lifecycletest.Runtime
 
-	mu               sync.Mutex                                   // guards scripts and exitCodes, where they change while containers run
+	mu               sync.Mutex                                   // guards scripts, exitCodes and starts
+	starts           []containerStart                             // in order
 	scripts          map[string]lifecycletest.Script              // by container name
 	exitCodes        map[string]int32                             // exit codes by container name
 	beforeStart      func(ctx context.Context, name string) error // called first by StartContainer, which returns its error; nil: no call
@@ -28,6 +30,12 @@ type scriptedRuntime struct {
 	started          sync.Map                                     // the IDs of all runs that were started
 }
 
+// containerStart is a start of a container that has begun.
+type containerStart struct {
+	name string
+	at   time.Time
+}
+
 func newScriptedRuntime() *scriptedRuntime {
 	return &scriptedRuntime{Runtime: lifecycletest.NewRuntime(), scripts: map[string]lifecycletest.Script{}, exitCodes: map[string]int32{}}
 }
@@ -35,6 +43,7 @@ func newScriptedRuntime() *scriptedRuntime {
 // StartContainer starts a run with the ID UID/NAME. Later runs of the same container are UID/NAME#1, UID/NAME#2 and so
 // on.
 func (r *scriptedRuntime) StartContainer(ctx context.Context, pod *v1.Pod, c *v1.Container) (string, error) {
+	r.change(func() { r.starts = append(r.starts, containerStart{name: c.Name, at: time.Now()}) })
 	if r.beforeStart != nil {
 		if err := r.beforeStart(ctx, c.Name); err != nil {
 			return "", err
@@ -88,7 +97,7 @@ func (r *scriptedRuntime) wasStarted(id string) bool {
 	return found
 }
 
-// change changes scripts or exitCodes while containers run.
+// change calls do with the mutex held: it may change or read scripts, exitCodes and starts while containers run.
 func (r *scriptedRuntime) change(do func()) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -4,8 +4,6 @@ package virtualkubelet_test
 
 import (
 	"context"
-	"slices"
-	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -16,15 +14,9 @@ import (
 	"github.com/kubegrace/kubegrace/lifecycle/lifecycletest"
 )
 
-// recordStartsThatTake makes each start take the time takes. It returns a function that returns the names of the containers whose start
-// has begun, in order.
-func (r *scriptedRuntime) recordStartsThatTake(takes time.Duration) func() []string {
-	var mu sync.Mutex
-	var names []string
-	r.beforeStart = func(ctx context.Context, name string) error {
-		mu.Lock()
-		names = append(names, name)
-		mu.Unlock()
+// startsTake makes each start take the time takes, or until its context ends.
+func (r *scriptedRuntime) startsTake(takes time.Duration) {
+	r.beforeStart = func(ctx context.Context, _ string) error {
 		select {
 		case <-time.After(takes):
 			return nil
@@ -32,31 +24,36 @@ func (r *scriptedRuntime) recordStartsThatTake(takes time.Duration) func() []str
 			return context.Cause(ctx)
 		}
 	}
-	return func() []string {
-		mu.Lock()
-		defer mu.Unlock()
-		return slices.Clone(names)
-	}
+}
+
+// startedNames returns the names of the containers whose start has begun, in order.
+func (r *scriptedRuntime) startedNames() (names []string) {
+	r.change(func() {
+		for _, start := range r.starts {
+			names = append(names, start.name)
+		}
+	})
+	return names
 }
 
 // Each start takes 1 s. The sidecar starts from 0 to 1 s and the init container from 1 to 2 s, which then runs for 5 s. Only
 // after that do the regular containers start, from 7 to 8 s and from 8 to 9 s. The pod is ready when the last one runs, at 9 s.
 func TestContainersStartInOrder(t *testing.T) {
 	inBubble(t, func(b *testbed) {
-		startedNames := b.rt.recordStartsThatTake(second)
+		b.rt.startsTake(second)
 		readyCondition := func() v1.PodCondition { return b.lastStatus().Conditions[1] }
 		b.rt.scripts["init"] = lifecycletest.Script{ExitAfter: 5 * second}
 		pod := podOf(container("one"), container("two"))
 		pod.Spec.InitContainers = []v1.Container{sidecar("proxy"), container("init")}
 		b.create(pod)
 		wait(7 * second)
-		require.Equal(b, []string{"proxy", "init", "one"}, startedNames())
+		require.Equal(b, []string{"proxy", "init", "one"}, b.rt.startedNames())
 		require.Equal(b, v1.PodPending, b.lastStatus().Phase)
 		require.Equal(b, v1.ContainerState{}, b.lastStatus().ContainerStatuses[0].State)
 		require.Equal(b, v1.ConditionFalse, readyCondition().Status)
 
 		wait(2 * second)
-		require.Equal(b, []string{"proxy", "init", "one", "two"}, startedNames())
+		require.Equal(b, []string{"proxy", "init", "one", "two"}, b.rt.startedNames())
 		require.Equal(b, v1.PodRunning, b.lastStatus().Phase)
 		require.Equal(b, v1.ConditionTrue, readyCondition().Status)
 		require.True(b, readyCondition().LastTransitionTime.Time.Equal(b.began.Add(9*second)))
@@ -79,7 +76,7 @@ func TestADeletionCancelsTheStart(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			inBubble(t, func(b *testbed) {
-				b.rt.recordStartsThatTake(second)
+				b.rt.startsTake(second)
 				b.rt.scripts["init"] = lifecycletest.Script{ExitAfter: 5 * second}
 				pod := podOf(container("app"))
 				pod.Spec.InitContainers = []v1.Container{sidecar("proxy"), container("init")}
