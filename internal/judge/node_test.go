@@ -120,15 +120,16 @@ func TestSoundNodeBreaksNoRule(t *testing.T) {
 	require.Empty(t, Node(h.NodeRecord), h.Story())
 }
 
-// Each rule refuses a record that differs from soundNode's only in what the rule forbids. In the record of soundNode a
-// shutdown is announced at 1 s, and the lock is due at 22 s. The bucket of the pod "low" has until 11 s: low is killed at
-// 1 s with 10 s, and ends at 5 s. The bucket of "high" has until 21 s: high is killed at 6 s with 15 s, and ends at 9 s. The
-// lock is released at 10 s, the shutdown is cancelled at 12 s, and the pod "late" runs from 13 s on.
+// nodeRecordsThatBreakARule returns changes of soundNode's record, by the name of the rule that each one breaks, and by what
+// is wrong. In the record of soundNode a shutdown is announced at 1 s, and the lock is due at 22 s. The bucket of the pod
+// "low" has until 11 s: low is killed at 1 s with 10 s, and ends at 5 s. The bucket of "high" has until 21 s: high is killed at
+// 6 s with 15 s, and ends at 9 s. The lock is released at 10 s, the shutdown is cancelled at 12 s, and the pod "late" runs
+// from 13 s on.
 //
 // A change finds a fact by its kind, its time in seconds and its pod. It modifies the fact, drops it, or inserts other facts
 // before it.
-func TestNodeRulesRefuse(t *testing.T) {
-	changes := map[string]map[string]func(h changedNode){ // by the name of the rule, and by what is wrong
+func nodeRecordsThatBreakARule() map[string]map[string]func(h changedNode) {
+	return map[string]map[string]func(h changedNode){
 		"a deadline only moves earlier": {
 			"a later kill has a later deadline": func(h changedNode) {
 				h.insert(NodePublished, 2, NodeFact{What: NodeStored, Pod: "low", Until: second(12)},
@@ -264,6 +265,11 @@ func TestNodeRulesRefuse(t *testing.T) {
 			"it does not": func(h changedNode) { h.fact(NodeState, 12, "").State = "draining" },
 		},
 	}
+}
+
+// Each rule refuses a record that differs from that of soundNode only in what the rule forbids.
+func TestNodeRulesRefuse(t *testing.T) {
+	changes := nodeRecordsThatBreakARule()
 	require.Len(t, changes, len(nodeRules()))
 	for _, rule := range nodeRules() {
 		require.NotEmpty(t, changes[rule.name], "no record breaks the rule: %s", rule.name)

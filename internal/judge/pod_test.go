@@ -106,12 +106,12 @@ func TestSoundPodBreaksNoRule(t *testing.T) {
 	require.Empty(t, Terminations(r.Record), r.Story())
 }
 
-// Each rule refuses a record that differs from soundPod's only in what the rule forbids. In the record of soundPod, the
-// termination begins at 1 s, has its deadline at 31 s, and ends at 8 s. app has a hook from 1.3 s to 3 s and is stopped
-// at 3.1 s; proxy is stopped at 5 s. A container may be given up from 41 s on, which is GiveUpAfter (10 s) past the
-// deadline.
-func TestPodRulesRefuse(t *testing.T) {
-	changes := map[string]map[string]func(r podRecord){ // by the name of the rule, and by what is wrong
+// podRecordsThatBreakARule returns changes of soundPod's record, by the name of the rule that each one breaks, and by what is
+// wrong. In the record of soundPod, the termination begins at 1 s, has its deadline at 31 s, and ends at 8 s. app has a hook
+// from 1.3 s to 3 s and is stopped at 3.1 s; proxy is stopped at 5 s. A container may be given up from 41 s on, which is
+// GiveUpAfter (10 s) past the deadline.
+func podRecordsThatBreakARule() map[string]map[string]func(r podRecord) {
+	return map[string]map[string]func(r podRecord){
 		"a deadline only moves earlier": {
 			"later": func(r podRecord) { r.termination().Readings[0].Deadline = second(30) },
 		},
@@ -254,6 +254,11 @@ func TestPodRulesRefuse(t *testing.T) {
 			},
 		},
 	}
+}
+
+// Each rule refuses a record that differs from that of soundPod only in what the rule forbids.
+func TestPodRulesRefuse(t *testing.T) {
+	changes := podRecordsThatBreakARule()
 	require.Len(t, changes, len(podRules()))
 	for _, rule := range podRules() {
 		require.NotEmpty(t, changes[rule.name], "no record breaks the rule: %s", rule.name)

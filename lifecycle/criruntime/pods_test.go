@@ -56,145 +56,153 @@ func TestPodsReadsTheKubeletsLabelsAndAnnotations(t *testing.T) {
 	require.False(t, got.Status.ContainerStatuses[0].State.Running.StartedAt.IsZero())
 }
 
-// Each case makes one pod with the kubelet k on the runtime cri, and checks what Pods derives from its containers and
-// sandboxes: grace periods, states and addresses. A kubelet writes the pod's grace periods into the annotations of each
-// container that it creates. In each case Pods must list exactly this pod, with a state of each container.
-func TestPodsOfContainersInEachState(t *testing.T) {
-	for name, c := range map[string]struct {
-		make func(t *testing.T, cri *fake, k kubelet) // makes the pod
-		want func(t *testing.T, pod *v1.Pod)          // checks the pod that Pods has returned
-	}{
-		"grace of 0": {
-			make: func(t *testing.T, _ *fake, k kubelet) { k.runPod(t, podWithGrace("web", 0)) },
-			want: func(t *testing.T, pod *v1.Pod) { require.EqualValues(t, 0, *pod.Spec.TerminationGracePeriodSeconds) },
-		},
-		"deleted with a grace period of 7 s": {
-			make: func(t *testing.T, _ *fake, k kubelet) {
-				grace := int64(7)
-				pod := podWithGrace("web", 30)
-				sandbox, _ := k.runPod(t, pod)
-				pod.DeletionGracePeriodSeconds = &grace
-				k.start(t, k.create(t, pod, &v1.Container{Name: "late"}, sandbox, firstRun))
-			},
-			want: func(t *testing.T, pod *v1.Pod) {
-				require.EqualValues(t, 30, *pod.Spec.TerminationGracePeriodSeconds)
-				require.EqualValues(t, 7, *pod.DeletionGracePeriodSeconds)
-			},
-		},
-		"invalid annotations": {
-			make: func(t *testing.T, cri *fake, k kubelet) {
-				_, ids := k.runPod(t, podWithGrace("web", 30))
-				for _, name := range []string{"pod.terminationGracePeriod", "container.preStopHandler", "container.ports", "container.restartCount"} {
-					cri.containers[ids[0]].config.Annotations["io.kubernetes."+name] = `{"exec":{"command":["/bin/true"]},"sleep":1}`
-				}
-			},
-			want: func(t *testing.T, pod *v1.Pod) {
-				require.Nil(t, pod.Spec.TerminationGracePeriodSeconds)
-				require.Equal(t, []v1.Container{{Name: "web", Image: "busybox"}}, pod.Spec.Containers)
-			},
-		},
-		"a container was restarted": {
-			make: func(t *testing.T, cri *fake, k kubelet) {
-				pod := podWithGrace("web", 30)
-				sandbox, ids := k.runPod(t, pod)
-				cri.exit(ids[0], 1)
-				k.start(t, k.create(t, pod, &pod.Spec.Containers[0], sandbox, 1))
-			},
-			want: func(t *testing.T, pod *v1.Pod) {
-				require.Len(t, pod.Spec.Containers, 1)
-				require.EqualValues(t, 1, pod.Status.ContainerStatuses[0].RestartCount)
-				require.NotNil(t, pod.Status.ContainerStatuses[0].State.Running)
-			},
-		},
-		"two running containers with one name": {
-			make: func(t *testing.T, _ *fake, k kubelet) {
-				pod := podWithGrace("web", 30)
-				sandbox, _ := k.runPod(t, pod)
-				k.start(t, k.create(t, pod, &pod.Spec.Containers[0], sandbox, 1))
-				k.create(t, pod, &pod.Spec.Containers[0], sandbox, 2)
-			},
-			want: func(t *testing.T, pod *v1.Pod) {
-				require.Len(t, pod.Spec.Containers, 1)
-				require.NotNil(t, pod.Status.ContainerStatuses[0].State.Running)
-			},
-		},
-		"a container was created and not started": {
-			make: func(t *testing.T, _ *fake, k kubelet) {
-				pod := podWithGrace("web", 30)
-				k.create(t, pod, &pod.Spec.Containers[0], k.runSandbox(t, pod), firstRun)
-			},
-			want: func(t *testing.T, pod *v1.Pod) {
-				require.Equal(t, v1.PodPending, pod.Status.Phase)
-				require.Equal(t, "ContainerCreating", pod.Status.ContainerStatuses[0].State.Waiting.Reason)
-			},
-		},
-		"a container has exited": {
-			make: func(t *testing.T, cri *fake, k kubelet) {
-				_, ids := k.runPod(t, podWithGrace("web", 30))
-				cri.exit(ids[0], 3)
-			},
-			want: func(t *testing.T, pod *v1.Pod) {
-				require.EqualValues(t, 3, pod.Status.ContainerStatuses[0].State.Terminated.ExitCode)
-			},
-		},
-		"state unknown to the runtime": {
-			make: func(t *testing.T, cri *fake, k kubelet) {
-				sandbox, ids := k.runPod(t, podWithGrace("web", 30))
-				cri.sandboxes[sandbox].State = runtimeapi.PodSandboxState_SANDBOX_NOTREADY
-				cri.change(ids[0], func(c *runtimeapi.ContainerStatus) { c.State = runtimeapi.ContainerState_CONTAINER_UNKNOWN })
-			},
-			want: func(t *testing.T, pod *v1.Pod) {
-				require.NotNil(t, pod.Status.ContainerStatuses[0].State.Running, "the container may run")
-			},
-		},
-		"sandboxes of earlier boots": {
-			make: func(t *testing.T, cri *fake, k kubelet) {
-				for range 8 {
-					old := k.runSandbox(t, podWithGrace("web", 30))
-					cri.sandboxes[old].State = runtimeapi.PodSandboxState_SANDBOX_NOTREADY
-					delete(cri.configs, old)
-				}
-				k.runPod(t, podWithGrace("web", 30))
-			},
-			want: func(t *testing.T, pod *v1.Pod) { require.True(t, pod.Spec.HostNetwork, "from the ready sandbox") },
-		},
-		"on the host network": {
-			make: func(t *testing.T, _ *fake, k kubelet) { k.runPod(t, podWithGrace("web", 30)) },
-			want: func(t *testing.T, pod *v1.Pod) {
-				require.True(t, pod.Spec.HostNetwork)
-				require.Equal(t, "192.0.2.1", pod.Status.PodIP)
-			},
-		},
-		"the network is unknown": {
-			make: func(t *testing.T, cri *fake, k kubelet) {
-				k.runPod(t, podWithGrace("web", 30))
-				cri.fail("PodSandboxStatus", status.Error(codes.Unknown, "no network namespace"))
-			},
-			want: func(t *testing.T, pod *v1.Pod) { require.Len(t, pod.Spec.Containers, 1) },
-		},
-		"without the kubelet's labels": {
-			make: func(t *testing.T, cri *fake, k kubelet) {
-				sandbox, ids := k.runPod(t, podWithGrace("web", 30))
-				cri.sandboxes[sandbox].Labels, cri.containers[ids[0]].config.Labels = nil, nil
-			},
-			want: func(t *testing.T, pod *v1.Pod) { require.Equal(t, "web", pod.Spec.Containers[0].Name) },
-		},
-	} {
-		t.Run(name, func(t *testing.T) {
-			cri := newFake()
-			runtime := cri.dial(t, criruntime.Options{HostIP: "192.0.2.1"})
-			c.make(t, cri, kubeletOf(runtime))
-			pods, err := runtime.Pods(t.Context())
-			require.NoError(t, err)
-			require.Len(t, pods, 1)
-			require.Equal(t, "shop/web web-uid", pods[0].Namespace+"/"+pods[0].Name+" "+string(pods[0].UID))
-			for _, spec := range pods[0].Spec.Containers {
-				hasState := slices.ContainsFunc(pods[0].Status.ContainerStatuses, func(status v1.ContainerStatus) bool { return status.Name == spec.Name })
-				require.True(t, hasState, spec.Name)
-			}
-			c.want(t, pods[0])
-		})
+// podNode is a fake runtime on which a kubelet starts the pod shop/web.
+type podNode struct {
+	*fake
+	kubelet
+
+	runtime *criruntime.Runtime
+}
+
+func newPodNode(t *testing.T) podNode {
+	t.Helper()
+	cri := newFake()
+	runtime := cri.dial(t, criruntime.Options{HostIP: "192.0.2.1"})
+	return podNode{fake: cri, kubelet: kubeletOf(runtime), runtime: runtime}
+}
+
+// onlyPod returns the pod that Pods lists. It must be shop/web, with a state of each container, and the only one.
+func (n podNode) onlyPod(t *testing.T) *v1.Pod {
+	t.Helper()
+	pods, err := n.runtime.Pods(t.Context())
+	require.NoError(t, err)
+	require.Len(t, pods, 1)
+	require.Equal(t, "shop/web web-uid", pods[0].Namespace+"/"+pods[0].Name+" "+string(pods[0].UID))
+	for _, spec := range pods[0].Spec.Containers {
+		hasState := slices.ContainsFunc(pods[0].Status.ContainerStatuses, func(status v1.ContainerStatus) bool { return status.Name == spec.Name })
+		require.True(t, hasState, spec.Name)
 	}
+	return pods[0]
+}
+
+// onlyStatus returns the status of the only container of onlyPod.
+func (n podNode) onlyStatus(t *testing.T) v1.ContainerStatus {
+	t.Helper()
+	pod := n.onlyPod(t)
+	require.Len(t, pod.Spec.Containers, 1)
+	return pod.Status.ContainerStatuses[0]
+}
+
+// Pods keeps a grace period of 0: it is not the same as none.
+func TestPodsKeepsAGracePeriodOfZero(t *testing.T) {
+	n := newPodNode(t)
+	n.runPod(t, podWithGrace("web", 0))
+	require.EqualValues(t, 0, *n.onlyPod(t).Spec.TerminationGracePeriodSeconds)
+}
+
+// A pod is deleted with a grace period of 7 s. A kubelet writes that into the annotations of a container that it creates later,
+// from which Pods reads it.
+func TestPodsReadsTheGracePeriodOfADeletion(t *testing.T) {
+	n, pod := newPodNode(t), podWithGrace("web", 30)
+	sandbox, _ := n.runPod(t, pod)
+	grace := int64(7)
+	pod.DeletionGracePeriodSeconds = &grace
+	n.start(t, n.create(t, pod, &v1.Container{Name: "late"}, sandbox, firstRun))
+	got := n.onlyPod(t)
+	require.EqualValues(t, 30, *got.Spec.TerminationGracePeriodSeconds)
+	require.EqualValues(t, 7, *got.DeletionGracePeriodSeconds)
+}
+
+// The annotations of a container are invalid. Pods lists the pod without what they should say.
+func TestPodsIgnoresInvalidAnnotations(t *testing.T) {
+	n := newPodNode(t)
+	_, ids := n.runPod(t, podWithGrace("web", 30))
+	for _, name := range []string{"pod.terminationGracePeriod", "container.preStopHandler", "container.ports", "container.restartCount"} {
+		n.containers[ids[0]].config.Annotations["io.kubernetes."+name] = `{"exec":{"command":["/bin/true"]},"sleep":1}`
+	}
+	require.Nil(t, n.onlyPod(t).Spec.TerminationGracePeriodSeconds)
+	require.Equal(t, []v1.Container{{Name: "web", Image: "busybox"}}, n.onlyPod(t).Spec.Containers)
+}
+
+// A container has exited and runs again. Pods has the second run.
+func TestPodsHasTheNewestRunOfAContainer(t *testing.T) {
+	n, pod := newPodNode(t), podWithGrace("web", 30)
+	sandbox, ids := n.runPod(t, pod)
+	n.exit(ids[0], 1)
+	n.start(t, n.create(t, pod, &pod.Spec.Containers[0], sandbox, 1))
+	require.EqualValues(t, 1, n.onlyStatus(t).RestartCount)
+	require.NotNil(t, n.onlyStatus(t).State.Running)
+}
+
+// Two runs of a container are running, and a third was created. The pod has the container once, as running.
+func TestPodsHasARunningContainerOnce(t *testing.T) {
+	n, pod := newPodNode(t), podWithGrace("web", 30)
+	sandbox, _ := n.runPod(t, pod)
+	n.start(t, n.create(t, pod, &pod.Spec.Containers[0], sandbox, 1))
+	n.create(t, pod, &pod.Spec.Containers[0], sandbox, 2)
+	require.NotNil(t, n.onlyStatus(t).State.Running)
+}
+
+// A pod whose container was created and not started is Pending.
+func TestPodsOfACreatedContainer(t *testing.T) {
+	n, pod := newPodNode(t), podWithGrace("web", 30)
+	n.create(t, pod, &pod.Spec.Containers[0], n.runSandbox(t, pod), firstRun)
+	require.Equal(t, v1.PodPending, n.onlyPod(t).Status.Phase)
+	require.Equal(t, "ContainerCreating", n.onlyStatus(t).State.Waiting.Reason)
+}
+
+// A container has exited. Pods has its exit code.
+func TestPodsOfAnExitedContainer(t *testing.T) {
+	n := newPodNode(t)
+	_, ids := n.runPod(t, podWithGrace("web", 30))
+	n.exit(ids[0], 3)
+	require.EqualValues(t, 3, n.onlyStatus(t).State.Terminated.ExitCode)
+}
+
+// The runtime does not know the state of a container, and its sandbox is not ready. The container may run, so it is running.
+func TestPodsOfAContainerInAnUnknownState(t *testing.T) {
+	n := newPodNode(t)
+	sandbox, ids := n.runPod(t, podWithGrace("web", 30))
+	n.sandboxes[sandbox].State = runtimeapi.PodSandboxState_SANDBOX_NOTREADY
+	n.change(ids[0], func(c *runtimeapi.ContainerStatus) { c.State = runtimeapi.ContainerState_CONTAINER_UNKNOWN })
+	require.NotNil(t, n.onlyStatus(t).State.Running)
+}
+
+// A pod has eight sandboxes of earlier boots, of which the runtime knows no network, and a ready one. Pods takes the network from
+// the ready one.
+func TestPodsUsesTheReadySandbox(t *testing.T) {
+	n := newPodNode(t)
+	for range 8 {
+		old := n.runSandbox(t, podWithGrace("web", 30))
+		n.sandboxes[old].State = runtimeapi.PodSandboxState_SANDBOX_NOTREADY
+		delete(n.configs, old)
+	}
+	n.runPod(t, podWithGrace("web", 30))
+	require.True(t, n.onlyPod(t).Spec.HostNetwork)
+}
+
+// A pod on the host's network has the host's IP.
+func TestPodsOnTheHostNetwork(t *testing.T) {
+	n := newPodNode(t)
+	n.runPod(t, podWithGrace("web", 30))
+	require.True(t, n.onlyPod(t).Spec.HostNetwork)
+	require.Equal(t, "192.0.2.1", n.onlyPod(t).Status.PodIP)
+}
+
+// The runtime cannot tell the network of a pod's sandbox. Pods lists the pod nevertheless.
+func TestPodsWithAnUnknownNetwork(t *testing.T) {
+	n := newPodNode(t)
+	n.runPod(t, podWithGrace("web", 30))
+	n.fail("PodSandboxStatus", status.Error(codes.Unknown, "no network namespace"))
+	require.Len(t, n.onlyPod(t).Spec.Containers, 1)
+}
+
+// A pod's sandbox and container have no labels of a kubelet. Pods takes their names from their metadata.
+func TestPodsWithoutTheKubeletsLabels(t *testing.T) {
+	n := newPodNode(t)
+	sandbox, ids := n.runPod(t, podWithGrace("web", 30))
+	n.sandboxes[sandbox].Labels, n.containers[ids[0]].config.Labels = nil, nil
+	require.Equal(t, "web", n.onlyPod(t).Spec.Containers[0].Name)
 }
 
 // Pods omits a pod that has ended: its sandbox is not ready, and its containers have exited. A pod with a ready sandbox has not

@@ -399,18 +399,10 @@ func TestMisuseOfRunning(t *testing.T) {
 	})
 }
 
-// One of the embedder's other functions hangs, fails or panics. The log has a line about it. A call that hangs is logged after
-// 5 s, one of ContainerEnded 5 s after its time limit of 30 s.
-func TestMisuseOfOtherFunctions(t *testing.T) {
+// ExitCode, Exited or ContainerEnded does not do what its contract says. The log has one line about it. A call that hangs is
+// logged after 5 s; one of ContainerEnded, which has a time limit of 30 s, 5 s after that.
+func TestMisuseOfFunctionsForAnEnd(t *testing.T) {
 	playMisuses(t, map[string]func(m *misuse){
-		"the callback of NotifyPods hangs": func(m *misuse) {
-			m.makeProvider()
-			m.NotifyPods(m.Context(), func(*v1.Pod) { m.hang() })
-			m.createPod("a")
-			wait(hangIsLogged)
-			m.requireLogged("A call has not returned pod=default/w call=the callback of NotifyPods after=5s")
-			require.ErrorContains(m, m.close(), "calls that have not returned: the callback of NotifyPods of default/w: ")
-		},
 		"ExitCode hangs": func(m *misuse) {
 			m.rt.exitCode = func(string) (int32, bool) { m.hang(); return 0, false }
 			m.createPod("a")
@@ -434,6 +426,59 @@ func TestMisuseOfOtherFunctions(t *testing.T) {
 			m.requireLogged("Recovered from a panic: Exited panicked: no channel")
 			require.NotNil(m, m.lastStatus().ContainerStatuses[0].LastTerminationState.Terminated)
 		},
+		"ContainerEnded hangs": func(m *misuse) {
+			m.options.ContainerEnded = func(context.Context, *v1.Pod, *v1.Container, string) error { m.hang(); return nil }
+			m.createPod("a")
+			m.rt.Exit("w/a")
+			wait(time.Minute)
+			m.requireLogged("A call has not returned pod=default/w call=ContainerEnded of container a after=35s")
+		},
+		"ContainerEnded fails": func(m *misuse) {
+			m.options.ContainerEnded = func(context.Context, *v1.Pod, *v1.Container, string) error { return errors.New("busy") }
+			m.createPod("a")
+			m.rt.Exit("w/a")
+			wait(time.Minute)
+			m.requireLogged("A call has failed: busy pod=default/w call=ContainerEnded of container a")
+		},
+	})
+}
+
+// Options.Admit does not do what its contract says. The log has one line about it, and a pod that was not admitted fails.
+func TestMisuseOfAdmit(t *testing.T) {
+	playMisuses(t, map[string]func(m *misuse){
+		"it refuses without a reason": func(m *misuse) {
+			m.options.Admit = func(*v1.Pod) shutdown.Admission { return shutdown.Admission{} }
+			m.createPod("a")
+			m.requireLogged("Options.Admit has refused the pod without a reason pod=default/w")
+			require.Equal(m, "Pod was rejected: Options.Admit has refused the pod without a reason", m.lastStatus().Message)
+		},
+		"it panics": func(m *misuse) {
+			m.options.Admit = func(*v1.Pod) shutdown.Admission { panic("no manager") }
+			m.createPod("a")
+			m.requireLogged("Recovered from a panic: Admit panicked: no manager")
+			require.Equal(m, v1.PodFailed, m.lastStatus().Phase)
+			require.Equal(m, "UnexpectedAdmissionError", m.lastStatus().Reason)
+		},
+		"it hangs": func(m *misuse) {
+			m.options.Admit = func(*v1.Pod) shutdown.Admission { m.hang(); return shutdown.Admission{Admit: true} }
+			m.createPod("a")
+			wait(hangIsLogged)
+			m.requireLogged("A call has not returned pod=default/w call=Admit after=5s")
+		},
+	})
+}
+
+// Options.Status or the callback of NotifyPods hangs or panics. The log has a line about it, also while Close waits.
+func TestMisuseOfStatusAndNotifyPods(t *testing.T) {
+	playMisuses(t, map[string]func(m *misuse){
+		"the callback of NotifyPods hangs": func(m *misuse) {
+			m.makeProvider()
+			m.NotifyPods(m.Context(), func(*v1.Pod) { m.hang() })
+			m.createPod("a")
+			wait(hangIsLogged)
+			m.requireLogged("A call has not returned pod=default/w call=the callback of NotifyPods after=5s")
+			require.ErrorContains(m, m.close(), "calls that have not returned: the callback of NotifyPods of default/w: ")
+		},
 		"Status panics": func(m *misuse) {
 			m.options.Status = func(*v1.Pod) { panic("no IP") }
 			pod := m.createPod("a")
@@ -451,39 +496,6 @@ func TestMisuseOfOtherFunctions(t *testing.T) {
 			m.requireLogged("Provider.Close waits for calls that have not returned calls=[Status of default/w")
 			close(m.release)
 			require.NoError(m, <-ended)
-		},
-		"Admit refuses without a reason": func(m *misuse) {
-			m.options.Admit = func(*v1.Pod) shutdown.Admission { return shutdown.Admission{} }
-			m.createPod("a")
-			m.requireLogged("Options.Admit has refused the pod without a reason pod=default/w")
-			require.Equal(m, "Pod was rejected: Options.Admit has refused the pod without a reason", m.lastStatus().Message)
-		},
-		"Admit panics": func(m *misuse) {
-			m.options.Admit = func(*v1.Pod) shutdown.Admission { panic("no manager") }
-			m.createPod("a")
-			m.requireLogged("Recovered from a panic: Admit panicked: no manager")
-			require.Equal(m, v1.PodFailed, m.lastStatus().Phase)
-			require.Equal(m, "UnexpectedAdmissionError", m.lastStatus().Reason)
-		},
-		"Admit hangs": func(m *misuse) {
-			m.options.Admit = func(*v1.Pod) shutdown.Admission { m.hang(); return shutdown.Admission{Admit: true} }
-			m.createPod("a")
-			wait(hangIsLogged)
-			m.requireLogged("A call has not returned pod=default/w call=Admit after=5s")
-		},
-		"ContainerEnded hangs": func(m *misuse) {
-			m.options.ContainerEnded = func(context.Context, *v1.Pod, *v1.Container, string) error { m.hang(); return nil }
-			m.createPod("a")
-			m.rt.Exit("w/a")
-			wait(time.Minute)
-			m.requireLogged("A call has not returned pod=default/w call=ContainerEnded of container a after=35s")
-		},
-		"ContainerEnded fails": func(m *misuse) {
-			m.options.ContainerEnded = func(context.Context, *v1.Pod, *v1.Container, string) error { return errors.New("busy") }
-			m.createPod("a")
-			m.rt.Exit("w/a")
-			wait(time.Minute)
-			m.requireLogged("A call has failed: busy pod=default/w call=ContainerEnded of container a")
 		},
 	})
 }
