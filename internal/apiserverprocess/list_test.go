@@ -65,23 +65,19 @@ func TestWatchWithAFieldSelector(t *testing.T) {
 	watcher, err := c.pods().Watch(t.Context(), metav1.ListOptions{ResourceVersion: list.ResourceVersion, FieldSelector: "status.phase=Running"})
 	require.NoError(t, err)
 	t.Cleanup(watcher.Stop)
-	next := func() (watch.EventType, string) {
+	requireNextEvent := func(want watch.EventType) {
+		t.Helper()
 		event := <-watcher.ResultChan()
 		pod, ok := event.Object.(*v1.Pod)
 		require.True(t, ok, "%v", event)
-		return event.Type, pod.Name
-	}
-	expect := func(want watch.EventType) {
-		t.Helper()
-		kind, name := next()
-		require.Equal(t, want, kind)
-		require.Equal(t, "web", name)
+		require.Equal(t, want, event.Type)
+		require.Equal(t, "web", pod.Name)
 	}
 	c.createRunning(t, "web")
-	expect(watch.Added)
+	requireNextEvent(watch.Added)
 	require.NoError(t, c.pods().Delete(t.Context(), "web", metav1.DeleteOptions{}))
-	expect(watch.Modified)
+	requireNextEvent(watch.Modified)
 	_, err = c.patch(t.Context(), merge, `{"status":{"phase":"Failed"}}`, "status")
 	require.NoError(t, err)
-	expect(watch.Deleted)
+	requireNextEvent(watch.Deleted)
 }

@@ -225,32 +225,32 @@ func (n *testNode) admitPods() {
 	}
 }
 
-// A node shuts down twice: the first shutdown is cancelled, and the second ends with a reboot. While it shuts down, the
-// DaemonSet controller should create no pods on it: the node would refuse them (k/k#122912). That is so with the rule of
-// KEP-6249, by which the condition GracefulNodeShutdownInProgress suffices. The rule of the KEP's first drafts also
-// requires DrainInProgress, which an agent sets only with the feature gate DaemonSetGracefulNodeShutdown. Without that
-// gate, or without a rule, each of five syncs creates a pod. When the shutdown is cancelled, or an agent has started after
-// the reboot, the controller creates one again.
+// While a node shuts down, the DaemonSet controller should create no pods on it: the node would refuse them (k/k#122912). That is
+// so with the rule of KEP-6249, by which the condition GracefulNodeShutdownInProgress suffices. The rule of the KEP's first
+// drafts also requires DrainInProgress, which an agent sets only with the feature gate DaemonSetGracefulNodeShutdown. Without
+// that gate, or without a rule, each sync creates a pod. After the shutdown the controller creates one again.
 func TestTheDaemonSetControllerCreatesNoPodsDuringAShutdown(t *testing.T) {
 	client, err := kubernetes.NewForConfig(&rest.Config{Host: apiserverprocess.Start(t), QPS: -1})
 	require.NoError(t, err)
 	const syncs = 5
 	for name, test := range map[string]struct {
 		suppresses rule // the controller's
-		gateOn     bool // the agent's: it then also sets the condition DrainInProgress, which only the first drafts require
+		gateOn     bool // the agent's
 		created    int  // the number of pods that the controller creates during a shutdown
 	}{ // the names of the cases are the names of their nodes
 		"no-rule":                  {suppresses: noRule, gateOn: true, created: syncs},
 		"rule-of-the-kep":          {suppresses: ruleOfTheKEP, gateOn: true},
-		"rule-of-the-kep-gate-off": {suppresses: ruleOfTheKEP},
+		"rule-of-the-kep-gate-off": {suppresses: ruleOfTheKEP, gateOn: false},
 		"first-drafts":             {suppresses: ruleOfItsFirstDrafts, gateOn: true},
-		"first-drafts-gate-off":    {suppresses: ruleOfItsFirstDrafts, created: syncs},
+		"first-drafts-gate-off":    {suppresses: ruleOfItsFirstDrafts, gateOn: false, created: syncs},
 	} {
 		t.Run(name, func(t *testing.T) {
 			node := newTestNode(t, client, name, test.gateOn)
 			controller := &daemonSet{node: node, suppresses: test.suppresses}
 			stop := node.start()
 			require.Equal(t, 1, controller.syncRepeatedly(syncs), "the node has its pod")
+
+			// The node shuts down twice. The first shutdown is cancelled, and the second ends with a reboot.
 			cancel := func() {
 				node.host.Cancel()
 				require.False(t, (<-node.publishedStates).ShuttingDown)

@@ -20,23 +20,24 @@ var (
 	errCause = errors.New("cancelled")
 )
 
-// Two callers wait for the result of a future. When the future completes, both get its value. A third call, made later and
-// with a deadline in the past, gets it too.
+// Two callers wait for the result of a future. When the future completes, both get it. A third call, made later and with a
+// deadline in the past, gets it too.
 func TestFutureReturnsItsResult(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		future, complete := call.NewFuture[int]()
-		results := make(chan int, 2)
+		values := make(chan int, 2)
 		for range 2 {
 			go func() {
 				value, _ := future.Await(t.Context(), time.Now().Add(time.Hour))
-				results <- value
+				values <- value
 			}()
 		}
 		synctest.Wait()
-		require.Empty(t, results)
+		require.Empty(t, values)
 		complete(7, errTest)
-		require.Equal(t, 7, <-results)
-		require.Equal(t, 7, <-results)
+		require.Equal(t, 7, <-values)
+		require.Equal(t, 7, <-values)
+
 		<-future.Done()
 		value, err := future.Await(t.Context(), time.Now().Add(-time.Hour))
 		require.Equal(t, 7, value)

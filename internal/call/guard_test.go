@@ -15,26 +15,26 @@ import (
 // errors with the name of the call.
 func TestGuardCallsEndOnce(t *testing.T) {
 	for name, test := range map[string]struct {
-		f     func() error
-		err   string // that end gets; "": none
-		exits bool   // f ends its goroutine, so that Guard does not return
+		f             func() error
+		err           string // that end gets; "": none
+		guardExitsToo bool   // f ends its goroutine, which is that of Guard
 	}{
 		"returns": {f: func() error { return nil }},
 		"fails":   {f: func() error { return errTest }, err: "refused"},
 		"panics":  {f: func() error { panic("a value") }, err: "panics panicked: a value"},
-		"exits":   {f: func() error { runtime.Goexit(); return nil }, err: "exits ended its goroutine", exits: true},
+		"exits":   {f: func() error { runtime.Goexit(); return nil }, err: "exits ended its goroutine", guardExitsToo: true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			var results []error
-			returned, done := false, make(chan struct{})
+			var results []error // that end gets
+			guardReturned, done := false, make(chan struct{})
 			go func() {
 				defer close(done)
 				call.Guard(t.Context(), name, test.f, func(err error) { results = append(results, err) })
-				returned = true
+				guardReturned = true
 			}()
 			<-done
 			require.Len(t, results, 1)
-			require.Equal(t, !test.exits, returned, "Guard returns")
+			require.Equal(t, !test.guardExitsToo, guardReturned)
 			if test.err == "" {
 				require.NoError(t, results[0])
 				return

@@ -134,8 +134,8 @@ func (c *cluster) createRunning(pod *v1.Pod) {
 	c.awaitPod(func(now *v1.Pod) bool { return now.UID == created.UID && now.Status.Phase == v1.PodRunning })
 }
 
-// kubectlDelete deletes the pod with a grace period in seconds.
-func (c *cluster) kubectlDelete(seconds int64) {
+// kubectlDeleteWithGrace deletes the pod with a grace period in seconds.
+func (c *cluster) kubectlDeleteWithGrace(seconds int64) {
 	require.NoError(c, c.Delete(c.Context(), "pod", metav1.DeleteOptions{GracePeriodSeconds: &seconds}))
 }
 
@@ -148,9 +148,9 @@ func (c *cluster) awaitPod(condition func(*v1.Pod) bool) {
 	}, waitAtMost, tick)
 }
 
-// awaitStop waits until a container is stopped with a timeout in seconds. On a busy machine up to 8 s of the grace
+// awaitStopWithTimeout waits until a container is stopped with a timeout in seconds. On a busy machine up to 8 s of the grace
 // period may have passed by then, so the timeout may be that much less.
-func (c *cluster) awaitStop(name string, timeout int64) {
+func (c *cluster) awaitStopWithTimeout(name string, timeout int64) {
 	c.Helper()
 	require.Eventually(c, func() bool {
 		return slices.ContainsFunc(c.rt.Stops(), func(s lifecycletest.Stop) bool {

@@ -20,10 +20,10 @@ func TestControllerWaitsForSidecars(t *testing.T) {
 	pod := podOf(container("app"))
 	pod.Spec.InitContainers = []v1.Container{sidecar("proxy")}
 	c.createRunning(pod)
-	c.kubectlDelete(3600)
-	c.awaitStop("proxy", 3600)
-	c.kubectlDelete(600)
-	c.awaitStop("proxy", 600)
+	c.kubectlDeleteWithGrace(3600)
+	c.awaitStopWithTimeout("proxy", 3600)
+	c.kubectlDeleteWithGrace(600)
+	c.awaitStopWithTimeout("proxy", 600)
 	c.awaitPod(func(pod *v1.Pod) bool { return pod.Status.Phase == v1.PodSucceeded })
 }
 
@@ -34,9 +34,9 @@ func TestControllerReplacesAPodAfterItsEnd(t *testing.T) {
 	c := newCluster(t, 2) // the runtime kills a container at once if it is stopped with a timeout of 2 s or less
 	c.rt.scripts["app"] = lifecycletest.Script{IgnoreTerm: true}
 	c.createRunning(podOf(container("app")))
-	c.kubectlDelete(3600)
-	c.awaitStop("app", 3600)
-	c.kubectlDelete(0)
+	c.kubectlDeleteWithGrace(3600)
+	c.awaitStopWithTimeout("app", 3600)
+	c.kubectlDeleteWithGrace(0)
 	c.createRunning(podOf(container("app")))
 	require.Len(t, c.rt.Exits(), 1, "the old container has exited")
 }
@@ -52,7 +52,7 @@ func TestControllerWaitsForInitContainers(t *testing.T) {
 	c.awaitPod(func(pod *v1.Pod) bool {
 		return len(pod.Status.InitContainerStatuses) == 1 && pod.Status.InitContainerStatuses[0].State.Running != nil
 	})
-	c.kubectlDelete(3600)
-	c.awaitStop("init", 3600)
+	c.kubectlDeleteWithGrace(3600)
+	c.awaitStopWithTimeout("init", 3600)
 	c.awaitPod(func(pod *v1.Pod) bool { return pod.Status.Phase == v1.PodFailed })
 }

@@ -32,7 +32,7 @@ type fakePodRuntime struct {
 
 	mu           sync.Mutex
 	pods         map[types.UID]*v1.Pod
-	hidden       map[types.UID]bool // Statuses omits these pods
+	notListed    map[types.UID]bool // Statuses omits these pods
 	alsoListed   []*v1.Pod          // Statuses adds these pods
 	reported     *v1.PodStatus      // the status of each pod in Statuses; nil: its real one
 	down         bool               // all calls fail
@@ -62,7 +62,7 @@ func onFakePodRuntime(p *fakePodRuntime) func(*virtualkubelet.Options) {
 }
 
 func newFakePodRuntime(poll time.Duration) *fakePodRuntime {
-	return &fakePodRuntime{poll: poll, pods: map[types.UID]*v1.Pod{}, hidden: map[types.UID]bool{}}
+	return &fakePodRuntime{poll: poll, pods: map[types.UID]*v1.Pod{}, notListed: map[types.UID]bool{}}
 }
 
 // change calls do with the mutex held: it may change or read fields while the provider runs.
@@ -174,7 +174,7 @@ func (p *fakePodRuntime) statuses() (pods []*v1.Pod, listDelay time.Duration, er
 		return nil, p.listDelay, errAway
 	}
 	for uid, pod := range p.pods {
-		if p.hidden[uid] {
+		if p.notListed[uid] {
 			continue
 		}
 		pod = pod.DeepCopy()

@@ -93,7 +93,7 @@ func TestALostPodHasFailedWhateverItsContainersDid(t *testing.T) {
 		b.create(podOf(container("app")))
 		wait(6 * second)
 		require.Equal(b, v1.PodRunning, b.lastStatus().Phase)
-		p.change(func() { p.hidden["uid"] = true })
+		p.change(func() { p.notListed["uid"] = true })
 		wait(6 * second)
 		require.Equal(b, v1.PodFailed, b.lastStatus().Phase)
 	})

@@ -151,7 +151,7 @@ func TestAnInvalidPodThatRunsNeverthelessEnds(t *testing.T) {
 		b.create(pod)
 		wait(5 * second)
 		require.Len(b, b.stops(), 1)
-		p.change(func() { p.hidden[pod.UID] = true })
+		p.change(func() { p.notListed[pod.UID] = true })
 		wait(time.Minute)
 		require.Equal(b, v1.PodFailed, b.lastStatus().Phase)
 	})
@@ -296,7 +296,7 @@ func TestAPodMissingFromTwoListsHasFailed(t *testing.T) {
 	onPodRuntimeListedEvery5s(t, func(b *testbed, p *fakePodRuntime) {
 		b.create(podOf(container("app")))
 		wait(6 * second)
-		p.change(func() { p.hidden["uid"] = true })
+		p.change(func() { p.notListed["uid"] = true })
 		wait(5 * second)
 		require.Equal(b, v1.PodRunning, b.lastStatus().Phase, "one list may be wrong")
 		wait(second)
@@ -312,9 +312,9 @@ func TestAPodMissingFromTwoListsHasFailed(t *testing.T) {
 func TestALostPodThatRunsAgainIsStopped(t *testing.T) {
 	for name, lose := range map[string]func(*testbed, *fakePodRuntime, *v1.Pod){
 		"two lists lack the pod": func(_ *testbed, p *fakePodRuntime, pod *v1.Pod) {
-			p.change(func() { p.hidden[pod.UID] = true })
+			p.change(func() { p.notListed[pod.UID] = true })
 			wait(6 * second)
-			p.change(func() { p.hidden[pod.UID] = false })
+			p.change(func() { p.notListed[pod.UID] = false })
 		},
 		"killed before its Create has taken effect": func(b *testbed, p *fakePodRuntime, pod *v1.Pod) {
 			var stored *v1.Pod
