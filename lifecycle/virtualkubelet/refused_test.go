@@ -27,6 +27,7 @@ func TestCreatePodIsRefusedForATerminatingPod(t *testing.T) {
 		require.True(b, errdefs.IsInvalidInput(err))
 
 		b.create(pod)
+		require.NoError(b, b.CreatePod(b.Context(), pod), "the pod runs already")
 		b.deleteWithGrace(pod, 30)
 		err = b.CreatePod(b.Context(), pod)
 		require.ErrorIs(b, err, lifecycle.ErrTerminating)
