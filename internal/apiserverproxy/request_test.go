@@ -45,7 +45,7 @@ func TestRequestsAreParsed(t *testing.T) {
 // A recorded request also has the User-Agent, the Content-Type, the query and the path, so that a test can check them.
 func TestRequestsHaveHeadersAndQuery(t *testing.T) {
 	transport := apiserverproxy.NewTransport(&backend{})
-	r, err := http.NewRequestWithContext(t.Context(), http.MethodPatch, pod+"?fieldManager=kubelet", http.NoBody)
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodPatch, podURL+"?fieldManager=kubelet", http.NoBody)
 	require.NoError(t, err)
 	r.Header.Set("User-Agent", "kubelet/v1.34")
 	r.Header.Set("Content-Type", "application/strategic-merge-patch+json")

@@ -17,8 +17,8 @@ import (
 	"github.com/kubegrace/kubegrace/internal/apiserverproxy"
 )
 
-// pod is the URL of a pod.
-const pod = "http://server/api/v1/namespaces/default/pods/web"
+// podURL is the URL of a pod.
+const podURL = "http://server/api/v1/namespaces/default/pods/web"
 
 // backend is a server without sockets.
 type backend struct {
@@ -72,7 +72,7 @@ func TestFaults(t *testing.T) {
 				ctx, cancel := context.WithTimeout(t.Context(), timeout)
 				defer cancel()
 				begin := time.Now()
-				response, err := send(ctx, t, transport, http.MethodPatch, pod, "{}")
+				response, err := send(ctx, t, transport, http.MethodPatch, podURL, "{}")
 				require.Equal(t, test.after, time.Since(begin))
 				if test.err != "" {
 					require.ErrorContains(t, err, test.err)
@@ -98,7 +98,7 @@ func TestErrorsOfTheServerAreReturned(t *testing.T) {
 	transport := apiserverproxy.NewTransport(roundTrip(func(*http.Request) (*http.Response, error) { return nil, unreachable }))
 	for _, fault := range []apiserverproxy.Fault{{}, {Lost: true}} {
 		transport.Script(apiserverproxy.Always(fault))
-		_, err := send(t.Context(), t, transport, http.MethodGet, pod, "")
+		_, err := send(t.Context(), t, transport, http.MethodGet, podURL, "")
 		require.ErrorIs(t, err, unreachable)
 	}
 }
@@ -112,24 +112,24 @@ func (f roundTrip) RoundTrip(r *http.Request) (*http.Response, error) { return f
 // A request whose body cannot be read is neither forwarded nor recorded.
 func TestAnUnreadableBodyIsAnError(t *testing.T) {
 	transport := apiserverproxy.NewTransport(&backend{})
-	r, err := http.NewRequestWithContext(t.Context(), http.MethodPut, pod, failing{})
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodPut, podURL, unreadableBody{})
 	require.NoError(t, err)
 	_, err = transport.RoundTrip(r)
 	require.ErrorContains(t, err, "failed to read the body: unexpected EOF")
 	require.Empty(t, transport.Requests())
 }
 
-// failing is a body that cannot be read.
-type failing struct{}
+// unreadableBody is a body that cannot be read.
+type unreadableBody struct{}
 
 // Read fails as after a connection that was cut.
-func (failing) Read([]byte) (int, error) { return 0, io.ErrUnexpectedEOF }
+func (unreadableBody) Read([]byte) (int, error) { return 0, io.ErrUnexpectedEOF }
 
 // The transport reads the body to record it, and the server must still get it.
 func TestTheBodyIsForwardedAndRecorded(t *testing.T) {
 	server := &backend{}
 	transport := apiserverproxy.NewTransport(server)
-	_, err := send(t.Context(), t, transport, http.MethodPut, pod, "one body")
+	_, err := send(t.Context(), t, transport, http.MethodPut, podURL, "one body")
 	require.NoError(t, err)
 	require.Equal(t, []string{"PUT one body"}, server.received)
 	require.Equal(t, "one body", string(transport.Requests()[0].Body))

@@ -401,7 +401,7 @@ func TestMisuseOfRunning(t *testing.T) {
 
 // ExitCode, Exited or ContainerEnded does not do what its contract says. The log has one line about it. A call that hangs is
 // logged after 5 s; one of ContainerEnded, which has a time limit of 30 s, 5 s after that.
-func TestMisuseOfFunctionsForAnEnd(t *testing.T) {
+func TestMisuseOfExitFunctions(t *testing.T) {
 	playMisuses(t, map[string]func(m *misuse){
 		"ExitCode hangs": func(m *misuse) {
 			m.rt.exitCode = func(string) (int32, bool) { m.hang(); return 0, false }
