@@ -58,7 +58,8 @@ const (
 	// did not wait for it.
 	HookAbandoned HookOutcome = "Abandoned"
 	// HookSkipped means that there was no time for the hook, that it had already run
-	// ([Container].PreStopDone), or that it is a sleep and [PodLifecycleSleepAction] is off.
+	// ([Container].PreStopDone), that the container had ended before it, or that it is a sleep and
+	// [PodLifecycleSleepAction] is off.
 	HookSkipped HookOutcome = "Skipped"
 )
 

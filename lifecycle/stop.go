@@ -90,6 +90,12 @@ func (s *containerStop) isListedAgain() bool {
 	return wasEndedByList && isListed
 }
 
+// isUnlisted reports whether the newest list lacks the container although an earlier list had it: the container has ended. The
+// caller holds the mutex.
+func (s *containerStop) isUnlisted() bool {
+	return s.lastListedIn > 0 && s.lastListedIn < s.pod.lists.newestNumber
+}
+
 // replacedBy returns the later run with the same ID that the newest list has instead of this run. It returns nil if there is
 // none, or if the listed run may be this one, because the list does not say when it began. The caller holds the mutex.
 func (s *containerStop) replacedBy() (laterRun *Container) {

@@ -279,7 +279,7 @@ func (t *Termination) hookRunsForEarlierRun(c Container) bool {
 	_, role := findContainer(t.apiPod, c.Name)
 	return role.isSidecar() && slices.ContainsFunc(t.stops, func(earlier *containerStop) bool {
 		hasBegun := earlier.container.PreStopDone || !earlier.hook.startedAt.IsZero()
-		willBegin := earlier.run.id != c.ID // the hook of a run whose ID was used again does not begin (beginHook)
+		willBegin := earlier.run.id != c.ID && !earlier.isUnlisted() // otherwise the earlier run has ended, and its hook does not begin (beginHook)
 		return earlier.container.Name == c.Name && (hasBegun || willBegin)
 	})
 }
