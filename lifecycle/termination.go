@@ -20,7 +20,7 @@ type Termination struct {
 	pod       *podState
 	ctx       context.Context
 	apiPod    *v1.Pod
-	request   Request      // the newest one
+	request   Request      // the newest one that names no containers; the first one if all name them
 	previous  *Termination // of the same pod; nil: there is none, or this one has ended
 	deadline  deadline
 	startedAt time.Time
@@ -61,8 +61,8 @@ func (p *podState) terminate(ctx context.Context, apiPod *v1.Pod, req *Request) 
 	} else if granted := req.grace(apiPod, t.deadline.granted); granted < t.deadline.granted {
 		t.shorten(granted)
 	}
-	t.request = *req
 	if req.Containers == nil {
+		t.request = *req
 		t.requireList() // stopListed then stops every container that the list has
 	} else {
 		t.stopNamed(req)
