@@ -36,8 +36,8 @@ type Request struct {
 	// begun: that request decides how often StopContainer is called.
 	//
 	// The caller tries again with another request. That one records the Killing event again, but does not
-	// run the hook again. If the StopContainer call returned an error, the grace period starts anew. If the
-	// call has not returned, the old deadline stays.
+	// run the hook again. If the StopContainer call returned, with an error or while the runtime still listed
+	// the container, the grace period starts anew. If the call has not returned, the old deadline stays.
 	OneAttempt bool
 	// Hooks runs the hooks of the containers that this request begins to stop, for programs that
 	// replace their runner; nil: [TerminatorOptions].Hooks.
