@@ -72,6 +72,7 @@ func (tr *Terminator) KillContainer(ctx context.Context, pod *v1.Pod, c Containe
 	}
 	if listErr == nil && found {
 		c = listed // with its Began, which the caller need not know
+		state.dropStopOfEarlierRun(c)
 	}
 	// Begin to stop it, or join its stop in progress, and wait for the end of the stop.
 	s = state.stop(tr.callContext(ctx), pod, c, newDeadline, options)

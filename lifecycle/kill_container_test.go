@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 	v1 "k8s.io/api/core/v1"
@@ -142,4 +143,40 @@ func TestFirstGracePeriodMayBeZero(t *testing.T) {
 		require.NoError(b, err)
 		require.Zero(b, killed.GrantedSeconds)
 	})
+}
+
+// runtimeWithoutBegan is a Runtime whose lists do not say when a run began.
+type runtimeWithoutBegan struct{ lifecycle.Runtime }
+
+func (r runtimeWithoutBegan) Running(ctx context.Context, pod *v1.Pod) ([]lifecycle.Container, error) {
+	containers, err := r.Runtime.Running(ctx, pod)
+	for i := range containers {
+		containers[i].Began = time.Time{}
+	}
+	return containers, err
+}
+
+// Container a is killed, and started again with its old ID. The lists have no Began, but one of them lacked the ID, so it is a
+// later run: its postStart hook runs, and the next KillContainer runs its preStop hook and gives it the whole grace period of 5 s.
+// All this happens while the postStart hook of container b is running, for which the terminator keeps the first stop of a.
+func TestAnIDThatIsUsedAgainDuringPostStart(t *testing.T) {
+	inBubble(t, 5, func(b *testBed) {
+		a := containerNamed("a")
+		b.addMain("a", scriptedExec(), lifecycletest.Script{})
+		b.pod.Spec.Containers[0].Lifecycle.PostStart = scriptedExec()
+		b.addMain("b", nil, lifecycletest.Script{})
+		b.pod.Spec.Containers[1].Lifecycle = &v1.Lifecycle{PostStart: sleepHandler(60)}
+		ended := startCall(func() error { return b.PostStart(b.Context(), b.pod, containerNamed("b")) })
+		_, err := b.KillContainer(b.Context(), b.pod, a, lifecycle.ContainerRequest{})
+		require.NoError(b, err)
+		b.sleepUntil(10 * time.Second)
+		b.rt.Start(b.pod, "a", "a", lifecycletest.Script{})
+		require.NoError(b, b.PostStart(b.Context(), b.pod, a))
+		result, err := b.KillContainer(b.Context(), b.pod, a, lifecycle.ContainerRequest{})
+		require.NoError(b, err)
+		require.Equal(b, lifecycle.OutcomeGraceful, result.Outcome)
+		require.Equal(b, []stopCall{{5, 0}, {5, 10_000}}, b.stopCalls("a"))
+		require.Len(b, b.rt.Execs(), 3, "two preStop hooks and a postStart hook")
+		require.NoError(b, ended())
+	}, func(o *lifecycle.TerminatorOptions) { o.Runtime = runtimeWithoutBegan{o.Runtime} })
 }

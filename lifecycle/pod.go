@@ -189,6 +189,19 @@ func (p *podState) stopOf(c Container) *containerStop {
 	return found
 }
 
+// dropStopOfEarlierRun drops the stop of a run that has ended, if c has the same ID and runs now: c is a later run, although
+// Began does not say so. Such a stop is kept while a termination or another caller reads it (unlock). During a termination c
+// counts as the same run.
+func (p *podState) dropStopOfEarlierRun(c Container) {
+	s := p.stopOf(c)
+	if s == nil || s.inProgress || !s.result.Outcome.hasEnded() || p.termination.inProgress() {
+		return
+	}
+	if c.Began.IsZero() || s.run.began == 0 {
+		delete(p.stops, s.run)
+	}
+}
+
 // isBlocked reports whether containers of a role must not stop yet. A sidecar waits for main containers
 // and for sidecars declared after it, because they may need it. Only a container that may be running is
 // waited for (k/k#125880): one whose stop has not ended it (mayRun), or one that is being started.

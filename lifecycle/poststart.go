@@ -78,6 +78,7 @@ func (tr *Terminator) postStart(caller context.Context, pod *v1.Pod, c Container
 	defer context.AfterFunc(tr.ctx, func() { cancel(CauseTerminatorClosed) })()
 	state := tr.lock(pod)
 	state.callers++ // keeps the pod's stops, which are read below
+	state.dropStopOfEarlierRun(c)
 	state.unlock()
 	hasReturned := false
 	state.spawn(agentCall{ctx: ctx, name: "the hook", apiPod: pod, container: c.Name, do: func() error {
