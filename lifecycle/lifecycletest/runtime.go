@@ -42,7 +42,9 @@ type Runtime struct {
 	released   chan struct{} // closed by Release; ends the calls that hang
 }
 
-// NewRuntime returns a runtime without containers.
+// NewRuntime returns a runtime without containers. In a test with a testing/synctest bubble, call it in the
+// bubble: if a call of a runtime that was made outside hangs ([Script].HangStops, [Lists].Hang), the bubble's
+// clock stops, and so the test hangs.
 func NewRuntime() *Runtime {
 	return &Runtime{
 		containers: map[string]*container{}, pods: map[types.UID][]*container{},
