@@ -25,7 +25,8 @@ type Container struct {
 	// no other identification.
 	ID string
 	// Began is a time that stays the same during the run, such as CRI's CreatedAt. If it is zero, the
-	// terminator recognizes a new run with the same ID only after a list without that ID.
+	// terminator recognizes a new run with the same ID only after a list without that ID. An argument must
+	// have exactly the Began that is listed, or none; the startedAt of a pod's status is not exact.
 	Began time.Time
 	// PreStopDone says that a previous agent ran the preStop hook for this run. The hook does not run
 	// again.

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	v1 "k8s.io/api/core/v1"
+	"k8s.io/klog/v2"
 )
 
 // KillContainer stops one container of a pod that keeps running, and waits until the container has
@@ -63,11 +64,16 @@ func (tr *Terminator) KillContainer(ctx context.Context, pod *v1.Pod, c Containe
 	isBeingStopped := s != nil && s.inProgress
 	listed, found := state.lists.find(c)
 	if listErr == nil && !found && !isBeingStopped { // it has ended
-		defer state.unlock()
-		if s != nil && s.result.Outcome.hasEnded() { // another caller has stopped it
-			return s.result, nil
-		}
 		result.Phase, result.Outcome = PhaseEnded, OutcomeNotFound
+		if s != nil && s.result.Outcome.hasEnded() { // another caller has stopped it
+			result = s.result
+		}
+		otherRun, isReused := state.lists.find(Container{ID: c.ID})
+		state.unlock()
+		if isReused && result.Outcome == OutcomeNotFound { // c may be an earlier run, or its Began is not that of the list
+			klog.FromContext(ctx).Info("Container was not stopped, because the runtime lists another run with its ID", "pod", klog.KObj(pod),
+				"containerName", c.Name, "containerID", c.ID, "began", c.Began, "listedBegan", otherRun.Began)
+		}
 		return result, nil
 	}
 	if listErr == nil && found {

@@ -134,6 +134,22 @@ func TestMisuseListWithOneIDForTwoContainers(t *testing.T) {
 	})
 }
 
+// The Began that KillContainer gets is a time in whole seconds, as in a status, and not that of the list. So the listed container
+// counts as another run, and is not stopped. The log says so.
+func TestMisuseKillContainerWithAnotherBegan(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		began := time.Now().Add(-300 * time.Millisecond)
+		tr := newLoggedTerminator(t, lifecycle.TerminatorOptions{
+			Runtime: runtimeRunning(lifecycle.Container{Name: "a", ID: "1", Began: began}),
+		})
+		ofStatus := lifecycle.Container{Name: "a", ID: "1", Began: began.Truncate(time.Second)}
+		result, err := tr.KillContainer(tr.context(), webPod(v1.Container{Name: "a"}), ofStatus, lifecycle.ContainerRequest{})
+		require.NoError(t, err)
+		require.Equal(t, lifecycle.OutcomeNotFound, result.Outcome)
+		tr.requireLogged("Container was not stopped, because the runtime lists another run with its ID")
+	})
+}
+
 // Each list panics for 3 min. The panic, the failure and the later success are logged once each, although two terminations
 // list again and again: the first gives up after 2 s + 2 min (GiveUpAfter), and the second gets a list after 3 min.
 func TestMisuseListsThatPanic(t *testing.T) {
