@@ -86,8 +86,8 @@ func (tr *Terminator) KillPod(ctx context.Context, pod *v1.Pod, req Request) (Re
 // from the runtime, and shortens the grace period if the pod or the request now specifies less. The
 // termination ends only after that list: calls that come more often than the runtime lists postpone
 // its end. After it has ended, the next call begins another termination, of the containers that the
-// runtime lists then. A container that could not be stopped keeps its old deadline; a container started
-// since gets a new one. If nothing is listed, the result is that of the previous termination, with
+// runtime lists then. A container that could not be stopped keeps its old deadline; a container that was
+// started since, or listed too late to be stopped, gets a new one. If nothing is listed, the result is that of the previous termination, with
 // containers that had not ended now [OutcomeNotFound].
 //
 // Only the values of ctx are used, such as the logger. For a nil pod, or a request with an invalid
