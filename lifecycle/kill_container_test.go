@@ -162,9 +162,9 @@ func (r runtimeWithoutBegan) Running(ctx context.Context, pod *v1.Pod) ([]lifecy
 func TestAnIDThatIsUsedAgainDuringPostStart(t *testing.T) {
 	inBubble(t, 5, func(b *testBed) {
 		a := containerNamed("a")
-		b.addMain("a", scriptedExec(), lifecycletest.Script{})
+		b.addMainWithHook("a", scriptedExec(), lifecycletest.Script{})
 		b.pod.Spec.Containers[0].Lifecycle.PostStart = scriptedExec()
-		b.addMain("b", nil, lifecycletest.Script{})
+		b.addMain("b", lifecycletest.Script{})
 		b.pod.Spec.Containers[1].Lifecycle = &v1.Lifecycle{PostStart: sleepHandler(60)}
 		ended := startCall(func() error { return b.PostStart(b.Context(), b.pod, containerNamed("b")) })
 		_, err := b.KillContainer(b.Context(), b.pod, a, lifecycle.ContainerRequest{})

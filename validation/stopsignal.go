@@ -8,13 +8,13 @@ import (
 )
 
 // stopSignal checks the stop signal of a container (KEP-4960). The valid signals depend on
-// spec.os.name, which must be set. An invalid spec.os.name is checked elsewhere.
+// spec.os.name, so spec.os must be set. An empty or invalid spec.os.name is checked elsewhere.
 func (c *checker) stopSignal(signal v1.Signal, at place) {
 	if c.opts.NoStopSignals {
 		c.forbidden(at, "may not be set when feature gate ContainerStopSignals is disabled")
 		return
 	}
-	if c.os == nil || c.os.Name == "" {
+	if c.os == nil {
 		c.forbidden(at, "may not be set for containers with empty `spec.os.name`")
 		return
 	}
