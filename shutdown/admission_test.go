@@ -52,7 +52,7 @@ func (a *listingAgent) remove(pod *v1.Pod) {
 func TestEveryAdmittedPodIsKilled(t *testing.T) {
 	const admissions = 1000
 	results := map[bool]int{} // the number of pods, by the result of Admit
-	for round := range 10 {   // each round announces the shutdown after another number of admissions
+	for round := range 10 {
 		inBubble(t, nil, func(t *testing.T, n *node) {
 			agent := &listingAgent{}
 			n.opts.Source, n.opts.ListPods = nil, shutdown.ListPodsFunc(agent.list, nil)
@@ -67,14 +67,14 @@ func TestEveryAdmittedPodIsKilled(t *testing.T) {
 					<-start
 					isAnnounced := announced.Load()
 					agent.add(pod)
-					if admitted[i] = n.m.Admit(pod).Admit; !admitted[i] {
+					if admitted[i] = n.admits(pod); !admitted[i] {
 						agent.remove(pod)
 					}
 					if isAnnounced && admitted[i] {
 						t.Errorf("%s was admitted after the announcement", pod.Name)
 					}
 				})
-				if i == admissions/10*round {
+				if i == admissions/10*round { // each round announces the shutdown after another number of admissions
 					racing.Go(func() {
 						<-start
 						if err := n.m.Trigger(source.Event{}); err != nil {
@@ -87,14 +87,11 @@ func TestEveryAdmittedPodIsKilled(t *testing.T) {
 			close(start)
 			racing.Wait()
 			n.advance(time.Minute)
-			killed := map[string]bool{}
-			for _, kill := range n.killer.Kills() {
-				killed[kill.Pod.Name] = true
-			}
+
 			for i, wasAdmitted := range admitted {
-				if name := fmt.Sprintf("pod-%d", i); wasAdmitted {
-					require.True(t, killed[name], "%s was admitted and not killed", name)
-				}
+				name := fmt.Sprintf("pod-%d", i)
+				_, isKilled := n.killer.Kill(name)
+				require.False(t, wasAdmitted && !isKilled, "%s was admitted and not killed", name)
 				results[wasAdmitted]++
 			}
 		})

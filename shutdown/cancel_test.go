@@ -13,20 +13,16 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown/source"
 
 	"github.com/stretchr/testify/require"
-	v1 "k8s.io/api/core/v1"
 
 	"github.com/kubegrace/kubegrace/shutdown"
 	"github.com/kubegrace/kubegrace/shutdown/shutdowntest"
 )
 
-// A shutdown is cancelled after 3 s, while web is terminating. etcd, in the next bucket, is not killed. web ends after its
-// 10 s, is in the report, and is refused until it has ended. All other pods are admitted at once, the node's state is reverted,
-// and a new lock replaces the old one.
+// A shutdown is cancelled after 3 s, while web is terminating. etcd, in the next bucket, is not killed, and is admitted at once. web
+// is admitted again when it has ended, after its 10 s.
 func TestACancellationTakesEffectDuringTheKills(t *testing.T) {
-	pods := []*v1.Pod{shutdowntest.Pod("web", regularPriority, 20), shutdowntest.Pod("etcd", criticalPriority, 5)}
-	inBubble(t, pods, func(t *testing.T, n *node) {
-		reporter := &shutdowntest.Reporter{}
-		n.opts.Reporter = reporter
+	inBubble(t, webAndEtcd(), func(t *testing.T, n *node) {
+		web, etcd := n.pods[0], n.pods[1]
 		n.killer.Default = shutdowntest.Behaviour{Takes: 10 * time.Second}
 		n.run()
 		began := time.Now()
@@ -34,31 +30,40 @@ func TestACancellationTakesEffectDuringTheKills(t *testing.T) {
 		n.advance(3 * time.Second)
 		n.host.Cancel()
 		synctest.Wait()
+		require.NoError(t, n.m.ShutdownStatus(), "the node is no longer shutting down")
+		require.True(t, n.admits(etcd))
+		require.False(t, n.admits(web), "it is still terminating")
 
-		require.True(t, n.m.Admit(pods[1]).Admit)
-		require.False(t, n.m.Admit(pods[0]).Admit, "it is ending")
-		require.NoError(t, n.m.ShutdownStatus())
-		require.Equal(t, 1, n.host.Held())
-		require.Equal(t, []string{"delay", "inhibit", "release"}, n.host.Calls()[4:], "after the start: the new lock is taken before the old one is released")
-		published := announcements(t, reporter)
-		require.Len(t, published, 2)
-		require.Equal(t, shutdown.NodeState{ShuttingDown: true}, published[0])
-		require.False(t, published[1].ShuttingDown)
+		n.advance(time.Minute)
+		require.Equal(t, 10*time.Second, n.endedAfter("web", began), "the cancellation does not shorten its grace period")
+		require.True(t, n.admits(web))
+		require.True(t, n.lastReport().Cancelled)
+		require.Equal(t, []string{"web"}, names(n.lastReport()), "etcd was not killed")
+	})
+}
+
+// When a shutdown is cancelled while web is terminating, a new lock replaces the old one, the node's state is reverted, and an
+// event says so. The end of the old drain does not release the new lock.
+func TestACancellationTakesANewLockAndRevertsTheNodeState(t *testing.T) {
+	inBubble(t, webAndEtcd(), func(t *testing.T, n *node) {
+		reporter := &shutdowntest.Reporter{}
+		n.opts.Reporter = reporter
+		n.killer.Default = shutdowntest.Behaviour{Takes: 10 * time.Second}
+		n.run()
+		callsBefore := len(n.host.Calls())
+		n.announce()
+		n.advance(3 * time.Second)
+		n.host.Cancel()
+		synctest.Wait()
+		require.Equal(t, []string{"delay", "inhibit", "release"}, n.host.Calls()[callsBefore:], "the new lock is taken before the old one is released")
+		require.Equal(t, []shutdown.NodeState{{ShuttingDown: true}, {}}, announcements(t, reporter))
 		require.Equal(t, []string{
 			"Normal Shutdown Shutdown manager detected shutdown event",
 			"Normal Shutdown Shutdown manager detected shutdown cancellation",
 		}, n.events.all())
 
 		n.advance(time.Minute)
-		require.Len(t, n.killer.Kills(), 1, "etcd is not signalled")
-		kill, _ := n.killer.Kill("web")
-		require.Equal(t, 10*time.Second, kill.Ended.Sub(began), "web runs out its grace")
-		require.Equal(t, "web", reporter.Flushed()[0].Final.Name)
-		require.True(t, n.m.Admit(pods[0]).Admit, "it has ended, and the API server knows")
-		require.Equal(t, 1, n.host.Held(), "the end of the old drain does not release the new lock")
-		report := n.lastReport()
-		require.True(t, report.Cancelled)
-		require.Equal(t, map[string]string{"web": "Graceful"}, outcomes(report))
+		require.Equal(t, 1, n.host.Held(), "the new lock")
 	})
 }
 
@@ -67,7 +72,6 @@ func TestACancellationTakesEffectDuringTheKills(t *testing.T) {
 func TestCancelledShutdownsLeaveOnlyTheirKills(t *testing.T) {
 	inBubble(t, nil, func(t *testing.T, n *node) {
 		n.killer.Default = shutdowntest.Behaviour{Hangs: true}
-		n.opts.Killer = n.killer
 		n.run()
 		const cycles = 100
 		before := runtime.NumGoroutine()
@@ -86,7 +90,7 @@ func TestCancelledShutdownsLeaveOnlyTheirKills(t *testing.T) {
 // The host refuses the inhibitor lock, and so does not wait for the pods. If the host announces the shutdown, the report says
 // that no lock is held. A shutdown that Trigger announces needs no lock.
 func TestOnlyAShutdownOfTheHostReportsThatNoLockIsHeld(t *testing.T) {
-	inBubble(t, twoPods(), func(t *testing.T, n *node) {
+	inBubble(t, webAndEtcd(), func(t *testing.T, n *node) {
 		n.host.InhibitErr = errors.New("refused")
 		n.killer.Default = shutdowntest.Behaviour{Takes: time.Second}
 		n.run()

@@ -167,8 +167,8 @@ func TestConformanceManagerWhereTheHostGrantsLess(t *testing.T) {
 		total, critical, granted int64
 		kills                    map[string]int64
 	}{
-		{30, 10, 5, map[string]int64{"normal-nil": 3, "critical-nil": 1}}, // 2/3 and 1/3 of 5 s, in whole seconds
-		{5, 5, 0, map[string]int64{"normal-nil": 0, "critical-nil": 0}},
+		{total: 30, critical: 10, granted: 5, kills: map[string]int64{"normal-nil": 3, "critical-nil": 1}}, // 2/3 and 1/3 of 5 s, in whole seconds
+		{total: 5, critical: 5, granted: 0, kills: map[string]int64{"normal-nil": 0, "critical-nil": 0}},
 	} {
 		for name, set := range map[string]func(*node){"no hook": func(*node) {}, "all hooks": enableAllSteps} {
 			t.Run(fmt.Sprintf("%d s of %d s, %s", c.granted, c.total, name), func(t *testing.T) {
@@ -224,7 +224,7 @@ func (v managerVectors) check(t *testing.T, n *node, c managerCase) {
 	n.run()
 	require.Nil(t, v.BeforeEvent.ShutdownStatus)
 	require.NoError(t, n.m.ShutdownStatus())
-	require.Equal(t, v.BeforeEvent.Admit, n.m.Admit(nil).Admit)
+	require.Equal(t, v.BeforeEvent.Admit, n.admitsNewPods())
 	require.Equal(t, v.BeforeEvent.Inhibited, n.m.Inhibitor().Held)
 	require.GreaterOrEqual(t, n.m.Inhibitor().Granted, time.Duration(c.Total)*time.Second)
 	require.NoError(t, n.m.Inhibitor().Err)

@@ -246,7 +246,7 @@ func (e *nilError) Is(error) bool { return e.text == "" }
 // The killer of web and the reporter of etcd return nil pointers as errors, whose methods panic. That ends neither the
 // process nor the drain: web is not known to have ended, and only the status of etcd is not acknowledged.
 func TestAnErrorMayPanic(t *testing.T) {
-	inBubble(t, append(twoPods(), shutdowntest.Pod("dns", criticalPriority, 60)), func(t *testing.T, n *node) {
+	inBubble(t, append(webAndEtcd(), shutdowntest.Pod("dns", criticalPriority, 60)), func(t *testing.T, n *node) {
 		n.opts.Reporter = flushFunc(func(pod *v1.Pod) error {
 			if pod.Name == "etcd" {
 				return (*apierrors.StatusError)(nil)

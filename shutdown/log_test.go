@@ -33,12 +33,16 @@ func newLogLines() logLines {
 	return logLines{ktesting.NewLogger(ktesting.NopTL{}, ktesting.NewConfig(ktesting.Verbosity(0), ktesting.BufferLogs(true)))}
 }
 
-// all returns the lines that match; with a nil match, all lines. The manager writes lines in a goroutine of its own, so all
-// first waits until the bubble is idle.
-func (l logLines) all(match func(ktesting.LogEntry) bool) (found []ktesting.LogEntry) {
+// all returns all lines. The manager writes lines in a goroutine of its own, so all first waits until the bubble is idle.
+func (l logLines) all() []ktesting.LogEntry {
 	synctest.Wait()
-	for _, line := range l.GetSink().(ktesting.Underlier).GetBuffer().Data() {
-		if match == nil || match(line) {
+	return l.GetSink().(ktesting.Underlier).GetBuffer().Data()
+}
+
+// matching returns the lines that match.
+func (l logLines) matching(match func(ktesting.LogEntry) bool) (found []ktesting.LogEntry) {
+	for _, line := range l.all() {
+		if match(line) {
 			found = append(found, line)
 		}
 	}
@@ -47,7 +51,7 @@ func (l logLines) all(match func(ktesting.LogEntry) bool) (found []ktesting.LogE
 
 // about returns the lines that have this value, under any key or as the text of their error.
 func (l logLines) about(value string) []ktesting.LogEntry {
-	return l.all(func(line ktesting.LogEntry) bool {
+	return l.matching(func(line ktesting.LogEntry) bool {
 		return slices.ContainsFunc(append(valuesOf(line), line.Err), func(v any) bool { return fmt.Sprint(v) == value })
 	})
 }
@@ -59,12 +63,12 @@ func valuesOf(line ktesting.LogEntry) []any {
 
 // errors returns the lines that are errors.
 func (l logLines) errors() []ktesting.LogEntry {
-	return l.all(func(line ktesting.LogEntry) bool { return line.Type == ktesting.LogError })
+	return l.matching(func(line ktesting.LogEntry) bool { return line.Type == ktesting.LogError })
 }
 
 // valuesWith returns the values of the first line that has a key, by key; nil if there is no such line.
 func (l logLines) valuesWith(key string) map[string]any {
-	for _, line := range l.all(nil) {
+	for _, line := range l.all() {
 		values := map[string]any{}
 		for pair := range slices.Chunk(valuesOf(line), 2) {
 			values[fmt.Sprint(pair[0])] = pair[1]
@@ -76,20 +80,21 @@ func (l logLines) valuesWith(key string) map[string]any {
 	return nil
 }
 
-// A drain logs one line when it begins and one when it ends, and no error if nothing fails. ListPods leaves out the pods that
-// have ended (podsNotEnded), so no line says that they are still listed.
+// A drain logs one line when it begins and one when it ends, and no error if nothing fails.
 func TestADrainLogsItsBeginningAndItsEnd(t *testing.T) {
-	inBubble(t, twoPods(), func(t *testing.T, n *node) {
-		n.opts.ListPods = n.podsNotEnded
-		n.run()
-		require.Empty(t, n.log.all(nil))
+	inBubble(t, webAndEtcd(), func(t *testing.T, n *node) {
+		n.opts.ListPods = n.podsNotEnded // so that no line says that an ended pod is still listed
 		n.killer.Default = shutdowntest.Behaviour{Takes: 5 * time.Second}
+		n.run()
+		require.Empty(t, n.log.all(), "no line before the drain")
+
 		n.host.Announce(source.Event{Kind: source.KindReboot, Origin: "logind"})
 		n.advance(time.Second)
-		require.Len(t, n.log.all(nil), 1)
-		require.Len(t, n.log.about("logind"), 1)
+		require.Len(t, n.log.all(), 1, "the beginning")
+		require.Len(t, n.log.about("logind"), 1, "it names the origin of the announcement")
+
 		n.advance(time.Minute)
-		require.Len(t, n.log.all(nil), 2)
+		require.Len(t, n.log.all(), 2, "the end too")
 		require.Empty(t, n.log.errors())
 	})
 }
@@ -115,9 +120,8 @@ func TestALoggerThatBlocksDelaysNoDrain(t *testing.T) {
 				began := time.Now()
 				n.announce()
 				n.advance(time.Minute)
-				require.Equal(t, time.Duration(0), n.killedAfter("web", began))
+				require.Zero(t, n.killedAfter("web", began))
 				require.Equal(t, 3*time.Second, n.releasedAfter(began))
-				require.False(t, n.lastReport().Pods[0].Ended.IsZero())
 				require.EqualError(t, n.stopRun(), "calls that have not returned: the logger")
 				close(released)
 			})
@@ -128,7 +132,7 @@ func TestALoggerThatBlocksDelaysNoDrain(t *testing.T) {
 // web needs an hour, so it is killed at the end of its grace period, which is logged. etcd ends gracefully, which is not
 // logged.
 func TestAnOutcomeOtherThanGracefulIsLogged(t *testing.T) {
-	inBubble(t, twoPods(), func(t *testing.T, n *node) {
+	inBubble(t, webAndEtcd(), func(t *testing.T, n *node) {
 		n.run()
 		n.killer.Default = shutdowntest.Behaviour{Takes: time.Second}
 		n.killer.Pods = map[string]shutdowntest.Behaviour{"web": {Takes: time.Hour}}
@@ -142,7 +146,7 @@ func TestAnOutcomeOtherThanGracefulIsLogged(t *testing.T) {
 // A killer that finds nothing to stop of a running pod may look for the wrong pod: that is logged. If the pod has ended, the
 // killer rightly finds nothing, and that is not logged.
 func TestAKillerThatFindsNothingOfARunningPodIsLogged(t *testing.T) {
-	inBubble(t, twoPods(), func(t *testing.T, n *node) {
+	inBubble(t, webAndEtcd(), func(t *testing.T, n *node) {
 		n.opts.ListPods = func(context.Context) ([]*v1.Pod, error) {
 			ended := shutdowntest.Pod("ended", regularPriority, 30)
 			ended.Status.Phase = v1.PodSucceeded
@@ -154,9 +158,9 @@ func TestAKillerThatFindsNothingOfARunningPodIsLogged(t *testing.T) {
 		n.run()
 		n.announce()
 		n.advance(time.Minute)
-		require.Len(t, n.lastReport().Pods, 2)
+		require.Len(t, n.lastReport().Pods, 2, "the killer has found nothing of both")
 		require.Len(t, n.log.about("NotFound"), 1)
-		require.Contains(t, valuesOf(n.log.about("NotFound")[0]), klog.KRef("default", "web"))
+		require.Contains(t, valuesOf(n.log.about("NotFound")[0]), klog.KRef("default", "web"), "the running pod")
 	})
 }
 
@@ -224,7 +228,7 @@ func TestAHangingCallIsLoggedOnce(t *testing.T) {
 		n.run()
 		n.announce()
 		n.advance(9 * time.Second)
-		require.Empty(t, n.log.about("Options.Killer for pod default/web"))
+		require.Empty(t, n.log.about("Options.Killer for pod default/web"), "9 s are within 5 s + 5 s")
 		n.advance(2 * time.Second)
 		require.Len(t, n.log.about("Options.Killer for pod default/web"), 1)
 		n.advance(time.Minute)
@@ -236,11 +240,11 @@ func TestAHangingCallIsLoggedOnce(t *testing.T) {
 // Trigger announces a shutdown whose deadline has passed. The pods are killed without any time. Therefore an error is logged,
 // which names the origin of the event.
 func TestADeadlineThatHasPassedIsLogged(t *testing.T) {
-	inBubble(t, twoPods(), func(t *testing.T, n *node) {
+	inBubble(t, webAndEtcd(), func(t *testing.T, n *node) {
 		n.run()
 		require.NoError(t, n.m.Trigger(source.Event{Origin: "ups", Deadline: time.Now().Add(-time.Second)}))
 		n.advance(time.Minute)
-		require.Len(t, n.log.all(func(l ktesting.LogEntry) bool {
+		require.Len(t, n.log.matching(func(l ktesting.LogEntry) bool {
 			return l.Type == ktesting.LogError && strings.Contains(l.Message, `"ups"`)
 		}), 1)
 		require.Len(t, n.killer.Kills(), 2)

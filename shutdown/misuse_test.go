@@ -85,15 +85,15 @@ func TestPodsThatAreAdmittedWithoutRunAreLogged(t *testing.T) {
 					n.opts.Source = nil
 				}
 				n.newManager()
-				require.True(t, n.m.Admit(nil).Admit)
+				require.True(t, n.admitsNewPods())
 				if c.runs {
 					n.start(n.m)
 				}
 				n.advance(10 * time.Second)
-				require.True(t, n.m.Admit(nil).Admit)
-				require.True(t, n.m.Admit(nil).Admit)
+				require.True(t, n.admitsNewPods())
+				require.True(t, n.admitsNewPods())
 				synctest.Wait()
-				lines := n.log.all(func(l ktesting.LogEntry) bool { return strings.HasPrefix(l.Message, "Pods are admitted, but") })
+				lines := n.log.matching(func(l ktesting.LogEntry) bool { return strings.HasPrefix(l.Message, "Pods are admitted, but") })
 				require.Len(t, lines, c.lines)
 			})
 		})
@@ -107,14 +107,14 @@ func TestRunWithAnEndedContextIsLogged(t *testing.T) {
 		ctx, end := context.WithCancel(klog.NewContext(t.Context(), n.log.Logger))
 		end()
 		require.NoError(t, n.m.Run(ctx))
-		require.Len(t, n.log.all(nil), 1)
+		require.Len(t, n.log.all(), 1)
 	})
 }
 
 // TerminateAll with a context that has ended kills no pod. The next call drains all pods. A third call, again with
 // the ended context, returns the report of that drain.
 func TestTerminateAllWithAnEndedContextKillsNoPod(t *testing.T) {
-	inBubble(t, twoPods(), func(t *testing.T, n *node) {
+	inBubble(t, webAndEtcd(), func(t *testing.T, n *node) {
 		n.run()
 		ended, end := context.WithCancel(t.Context())
 		end()
@@ -236,10 +236,10 @@ func TestPodsThatAreListedAfterTheirKillsAreLogged(t *testing.T) {
 		outcome  string // of the kills; "": that of shutdowntest.Killer
 		isLogged bool
 	}{
-		"the kill returns at once":       {pods: twoPods(), isLogged: true},
-		"the kill is long over":          {pods: twoPods(), kill: shutdowntest.Behaviour{Takes: time.Second}, isLogged: true}, // that of web, when etcd has ended
+		"the kill returns at once":       {pods: webAndEtcd(), isLogged: true},
+		"the kill is long over":          {pods: webAndEtcd(), kill: shutdowntest.Behaviour{Takes: time.Second}, isLogged: true}, // that of web, when etcd has ended
 		"the kill is just over":          {pods: list(shutdowntest.Pod("web", regularPriority, 30)), kill: shutdowntest.Behaviour{Takes: time.Second}},
-		"nothing was to be stopped":      {pods: twoPods(), outcome: "NotFound"},
+		"nothing was to be stopped":      {pods: webAndEtcd(), outcome: "NotFound"},
 		"the pod has failed":             {pods: list(failed)},
 		"all containers have terminated": {pods: list(terminated)},
 	} {
@@ -255,7 +255,7 @@ func TestPodsThatAreListedAfterTheirKillsAreLogged(t *testing.T) {
 				n.advance(time.Second)
 				n.announce()
 				n.advance(time.Minute)
-				lines := n.log.all(func(l ktesting.LogEntry) bool { return strings.HasPrefix(l.Message, "Options.ListPods still lists") })
+				lines := n.log.matching(func(l ktesting.LogEntry) bool { return strings.HasPrefix(l.Message, "Options.ListPods still lists") })
 				if c.isLogged {
 					require.Len(t, lines, 1)
 					require.Contains(t, lines[0].Message, "first: default/web)")
@@ -289,7 +289,7 @@ func TestTheReportSaysWhyTheAPIServerHasNotAcceptedSomething(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			inBubble(t, twoPods(), func(t *testing.T, n *node) {
+			inBubble(t, webAndEtcd(), func(t *testing.T, n *node) {
 				n.setLimit(c.limit)
 				n.opts.Reporter = c.reporter
 				n.run()

@@ -264,6 +264,29 @@ func (r *recorder) all() []string {
 	return slices.Clone(r.events)
 }
 
+// admits reports whether the manager admits a pod.
+func (n *node) admits(pod *v1.Pod) bool { return n.m.Admit(pod).Admit }
+
+// admitsNewPods reports whether the manager admits a pod that it does not know.
+func (n *node) admitsNewPods() bool { return n.m.Admit(nil).Admit }
+
+// endedAfter returns the time from since to the end of the kill of a pod.
+func (n *node) endedAfter(name string, since time.Time) time.Duration {
+	n.t.Helper()
+	kill, ok := n.killer.Kill(name)
+	require.True(n.t, ok && !kill.Ended.IsZero(), "%s has not ended", name)
+	return kill.Ended.Sub(since)
+}
+
+// storedReport returns the report that is stored in the state folder. It fails the test if there is none.
+func (n *node) storedReport() shutdown.Report {
+	n.t.Helper()
+	report, found, err := shutdown.StoredReport(n.opts.StateDir)
+	require.NoError(n.t, err)
+	require.True(n.t, found)
+	return report
+}
+
 // announcements returns the node states that were published after the first one. The first one must be zero: it reverts the
 // state that a previous agent may have published.
 func announcements(t *testing.T, reporter *shutdowntest.Reporter) []shutdown.NodeState {

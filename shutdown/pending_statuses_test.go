@@ -17,19 +17,16 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown/shutdowntest"
 )
 
-// An agent dies before the API server has accepted the final statuses. Later agents refuse a pod while its status is
-// pending, and send each status once.
-//   - In the same boot (boot ID "one") the next agent also kills the pod named hangs again, whose kill had not returned.
-//     This kill ends at once, because crash replaces the killer by one without behaviours. All three statuses are sent.
-//   - After a reboot (boot ID "next") the pod named hangs has ended with the old boot: its status is sent without a kill.
-//     The static pod runs again, so that its status is not sent.
-func TestPendingStatusesAreSentByTheNextAgent(t *testing.T) {
-	ended := shutdowntest.Pod("ended", regularPriority, 5)
-	ended.Spec.Containers = []v1.Container{{Name: "main", Image: "secret"}}
-	static := staticPod()
-	for id, want := range map[string][]string{"one": {"ended", "hangs", "static"}, "next": {"ended", "hangs"}} {
-		t.Run(id, func(t *testing.T) {
-			inBubbleWithState(t, list(ended, static, shutdowntest.Pod("hangs", regularPriority, 5)), func(t *testing.T, n *node, one *boot) {
+// An agent dies before the API server has accepted the final statuses. Two later agents cannot reach the API server either, and
+// refuse a pod whose status is pending. The next one sends each status, and the one after that sends none again.
+func TestPendingStatusesAreSentByALaterAgent(t *testing.T) {
+	ended, static, hangs := shutdowntest.Pod("ended", regularPriority, 5), staticPod(), shutdowntest.Pod("hangs", regularPriority, 5)
+	for id, want := range map[string][]string{
+		"one":  {"ended", "hangs", "static"}, // the same boot: the pod named hangs is killed again, and ends at once
+		"next": {"ended", "hangs"},           // a reboot has ended the pod named hangs, and the static pod runs again
+	} {
+		t.Run("boot "+id, func(t *testing.T) {
+			inBubbleWithState(t, list(ended, static, hangs), func(t *testing.T, n *node, one *boot) {
 				c := &cluster{unreachable: true}
 				n.opts.Reporter = c
 				n.killer.Pods = map[string]shutdowntest.Behaviour{"hangs": {Hangs: true}, "ended": {Status: &v1.PodStatus{Phase: v1.PodSucceeded}}}
@@ -39,31 +36,32 @@ func TestPendingStatusesAreSentByTheNextAgent(t *testing.T) {
 				n.crash()
 				n.host.SetPending(nil)
 				nextBoot := one
-				if id != one.id { // a later boot
+				if id == "next" {
 					nextBoot = &boot{id: id, began: time.Now().Add(30 * time.Minute)}
 				}
-				for range 2 { // two more agents cannot reach the API server either
+
+				for range 2 {
 					n.runOnBoot(nextBoot)
 					n.advance(time.Second)
 					require.Empty(t, c.flushedPods())
-					require.False(t, n.m.Admit(ended).Admit, "its status is pending")
-					require.True(t, n.m.Admit(shutdowntest.Pod("other", regularPriority, 5)).Admit)
+					require.False(t, n.admits(ended), "its status is pending")
+					require.True(t, n.admitsNewPods())
 					n.end()
 				}
+
+				// The API server can be reached again.
 				n.runOnBoot(nextBoot)
 				c.setUnreachable(false)
 				n.advance(2 * time.Second)
 				require.Equal(t, want, c.flushedPods())
-				require.True(t, n.m.Admit(ended).Admit)
+				require.True(t, n.admits(ended))
 				require.Equal(t, v1.PodSucceeded, c.final["ended"].Status.Phase, "as the killer returned it")
-				require.Equal(t, "main", c.final["ended"].Spec.Containers[0].Name)
-				require.Empty(t, c.final["ended"].Spec.Containers[0].Image, "images are not stored")
-				n.crash()
 
+				n.crash()
 				clear(c.final)
 				n.runOnBoot(nextBoot)
 				n.advance(2 * time.Second)
-				require.Empty(t, c.flushedPods())
+				require.Empty(t, c.flushedPods(), "each status was acknowledged")
 			})
 		})
 	}
@@ -80,18 +78,17 @@ func TestThePodOfAPreviousBootIsDeleted(t *testing.T) {
 		n.runOnBoot(one)
 		n.announce()
 		n.advance(time.Minute)
-		require.Empty(t, c.flushedPods())
+		require.Empty(t, c.flushedPods(), "the pod has not ended")
 		n.crash()
-		n.host.SetPending(nil)
-		n.runOnBoot(&boot{id: "next", began: time.Now()})
+		n.runOnNextBoot()
 		n.advance(time.Second)
 		require.Equal(t, []string{"hangs"}, c.flushedPods())
 		require.NotNil(t, c.final["hangs"].DeletionTimestamp)
 	})
 }
 
-// NewManager finds a pending status in the state log, so that the pod is refused even before Run. The previous agent, which
-// still runs, then sends the status. The pod is admitted once Run has read the log again.
+// The state log of the previous agent has a pending status, so the next manager refuses the pod even before Run. The previous agent
+// then sends the status and ends. The next manager admits the pod when its Run has read the log again.
 func TestAPodWithAPendingStatusIsRefusedBeforeRun(t *testing.T) {
 	web := shutdowntest.Pod("web", regularPriority, 5)
 	inBubbleWithState(t, list(web), func(t *testing.T, n *node, one *boot) {
@@ -104,7 +101,7 @@ func TestAPodWithAPendingStatusIsRefusedBeforeRun(t *testing.T) {
 		m, err := shutdown.NewManagerOn(n.opts, next.sinceBoot)
 		require.NoError(t, err)
 		require.False(t, m.Admit(web).Admit)
-		require.True(t, m.Admit(nil).Admit)
+		require.True(t, m.Admit(nil).Admit, "a new pod")
 		c.setUnreachable(false)
 		n.advance(2 * time.Second)
 		n.end()
@@ -128,12 +125,12 @@ func TestAStatusThatIsAcknowledgedAfterRunStaysPending(t *testing.T) {
 		n.advance(time.Second)
 		require.ErrorContains(t, n.stopRun(), "Options.Reporter.FlushPod for pod default/web")
 		n.advance(time.Minute)
-		require.False(t, n.m.Admit(web).Admit)
+		require.False(t, n.admits(web), "the log still has its status")
 		c := &cluster{}
 		n.opts.Reporter = c
 		n.runOnBoot(one)
 		require.Equal(t, []string{"web"}, c.flushedPods())
-		require.True(t, n.m.Admit(web).Admit)
+		require.True(t, n.admits(web))
 	})
 }
 

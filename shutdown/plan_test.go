@@ -31,24 +31,25 @@ func enableAllSteps(n *node) {
 	n.opts.Hold = func(context.Context) error { return nil }
 }
 
-// The requested delay covers all steps of a drain, and is at most Plan.Limit. The kills alone take 32.5 s: the 30 s of the
-// schedule, 2 s for containers that have used up their grace period, and a margin of 0.5 s. All steps add 20 s: 10 s for
-// Hold, 2 s for publishing, and for each of the two buckets 1 s for marks, 2 s for volumes and 1 s for final statuses.
-// "other timeouts" has 1 s instead of 10 s for Hold, and none instead of 2 s for publishing.
+// The requested delay covers the kills and all other steps of a drain, and is at most Plan.Limit.
 func TestTheRequestedDelayCoversAllSteps(t *testing.T) {
+	const (
+		kills      = 32500 * time.Millisecond // the 30 s of the schedule, 2 s for containers that have used up their grace period, and a margin
+		publishing = 2 * time.Second
+		hold       = 10 * time.Second
+		buckets    = 2 * 4 * time.Second // for each of the two buckets 1 s for marks, 2 s for volumes and 1 s for final statuses
+	)
 	for name, c := range map[string]struct {
 		set  func(n *node)
 		want time.Duration
 	}{
-		"the kills alone":  {func(*node) {}, 32500 * time.Millisecond},
-		"all steps":        {enableAllSteps, 52500 * time.Millisecond},
-		"a limit of 30 s":  {func(n *node) { enableAllSteps(n); n.opts.Plan.Limit = 30 * time.Second }, 30 * time.Second},
-		"a limit of 2 min": {func(n *node) { enableAllSteps(n); n.opts.Plan.Limit = 2 * time.Minute }, 52500 * time.Millisecond},
-		"a negative limit": {func(n *node) { n.opts.Plan.Limit = -1 }, 0},
-		"other timeouts": {func(n *node) {
-			enableAllSteps(n)
-			n.opts.Plan.HoldTimeout, n.opts.Plan.PublishTimeout = time.Second, -1
-		}, 41500 * time.Millisecond},
+		"the kills alone":  {set: func(*node) {}, want: kills},
+		"all steps":        {set: enableAllSteps, want: kills + publishing + hold + buckets},
+		"a limit of 30 s":  {set: func(n *node) { enableAllSteps(n); n.opts.Plan.Limit = 30 * time.Second }, want: 30 * time.Second},
+		"a limit of 2 min": {set: func(n *node) { enableAllSteps(n); n.opts.Plan.Limit = 2 * time.Minute }, want: kills + publishing + hold + buckets},
+		"a negative limit": {set: func(n *node) { n.opts.Plan.Limit = -1 }, want: 0},
+		"1 s for Hold":     {set: func(n *node) { enableAllSteps(n); n.opts.Plan.HoldTimeout = time.Second }, want: kills + publishing + time.Second + buckets},
+		"no publishing":    {set: func(n *node) { enableAllSteps(n); n.opts.Plan.PublishTimeout = -1 }, want: kills + hold + buckets},
 	} {
 		t.Run(name, func(t *testing.T) {
 			inBubble(t, nil, func(t *testing.T, n *node) {
@@ -120,16 +121,18 @@ func TestPlanAppliesTheLimitsOfHostAndOptions(t *testing.T) {
 	}
 }
 
-// Hold is under way when a second announcement comes after 1 s. If its deadline leaves the 42.5 s that the kills (32.5 s)
-// and Hold (10 s) need, nothing changes. If it is 30 s after the first announcement, Hold is cut off at once, and web loses
-// the second that has passed. Hold is not called again.
+// Hold is under way when a second announcement comes after 1 s. Only an earlier deadline that leaves too little for Hold and the
+// kills changes the drain: Hold is cut off at once, and is not called again.
 func TestOnlyAnEarlierDeadlineShortensADrain(t *testing.T) {
-	for deadline, want := range map[time.Duration]map[string]int64{
-		20 * time.Minute: {"web": 20, "etcd": 10},
-		43 * time.Second: {"web": 20, "etcd": 10},
-		30 * time.Second: {"web": 19, "etcd": 10},
+	for name, c := range map[string]struct {
+		deadline time.Duration // after the first announcement
+		want     map[string]int64
+	}{
+		"much later than the drain's end":         {deadline: 20 * time.Minute, want: map[string]int64{"web": 20, "etcd": 10}},
+		"after the 42.5 s of Hold and the kills":  {deadline: 43 * time.Second, want: map[string]int64{"web": 20, "etcd": 10}},
+		"with the 30 s of the pods, 1 s has gone": {deadline: 30 * time.Second, want: map[string]int64{"web": 20 - 1, "etcd": 10}},
 	} {
-		t.Run(deadline.String(), func(t *testing.T) {
+		t.Run(name, func(t *testing.T) {
 			inBubble(t, nil, func(t *testing.T, n *node) {
 				useGreedyPods(n)
 				holds := 0
@@ -142,10 +145,10 @@ func TestOnlyAnEarlierDeadlineShortensADrain(t *testing.T) {
 				began := time.Now()
 				n.host.Announce(source.Event{Deadline: began.Add(30 * time.Minute)})
 				n.advance(time.Second)
-				n.host.Announce(source.Event{Deadline: began.Add(deadline)})
+				n.host.Announce(source.Event{Deadline: began.Add(c.deadline)})
 				n.advance(5 * time.Minute)
 				require.Equal(t, 1, holds)
-				require.Equal(t, want, n.grantedSeconds())
+				require.Equal(t, c.want, n.grantedSeconds())
 			})
 		})
 	}
@@ -178,7 +181,7 @@ func TestAPlanLeavesNoCallBehind(t *testing.T) {
 					require.EqualError(t, <-n.ended, "calls that have not returned: Options.ListPods")
 					close(release)
 				} else {
-					require.Len(t, returned, 1, "before Run ends")
+					require.Len(t, returned, 1, "ListPods has returned before Run ends")
 					require.NoError(t, <-n.ended)
 				}
 			})

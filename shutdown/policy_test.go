@@ -18,26 +18,16 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown/shutdowntest"
 )
 
-// statusAfterShutdown drains a node with a pod of the given status, and returns the status that the killer sets. The
-// policy is PolicyLeaveAsIs for reboots, PolicyDelete for halts, and PolicySetTerminal for all else.
-func statusAfterShutdown(t *testing.T, kind source.Kind, status v1.PodStatus) (after v1.PodStatus) {
+// statusAfterShutdown drains a node under a policy, with a pod of the given status. It returns the status of the pod after the
+// killer has called SetStatus.
+func statusAfterShutdown(t *testing.T, policy shutdown.PodPolicy, status v1.PodStatus) (after v1.PodStatus) {
 	t.Helper()
 	pod := shutdowntest.Pod("web", regularPriority, 5)
 	pod.Status, pod.Generation = status, 7
 	inBubble(t, list(pod), func(t *testing.T, n *node) {
-		n.opts.Policy = func(kind source.Kind) shutdown.PodPolicy {
-			switch kind {
-			case source.KindReboot:
-				return shutdown.PolicyLeaveAsIs
-			case source.KindHalt:
-				return shutdown.PolicyDelete
-			default:
-				return shutdown.PolicySetTerminal
-			}
-		}
+		n.opts.Policy = func(source.Kind) shutdown.PodPolicy { return policy }
 		n.run()
-		n.host.Announce(source.Event{Kind: kind})
-		synctest.Wait()
+		n.announce()
 		kill, _ := n.killer.Kill("web")
 		require.False(t, kill.Request.Evict)
 		after = kill.Status
@@ -45,34 +35,26 @@ func statusAfterShutdown(t *testing.T, kind source.Kind, status v1.PodStatus) (a
 	return after
 }
 
-// SetStatus sets the kubelet's final status, unless the policy for the kind of shutdown says otherwise:
-// statusAfterShutdown has PolicyLeaveAsIs for a reboot, and PolicyDelete for a halt.
+// PolicySetTerminal and PolicyDelete make SetStatus set the kubelet's final status. Only the phase of a pod that has succeeded stays.
 func TestThePolicySetsTheFinalStatus(t *testing.T) {
 	for _, test := range []struct {
-		name string
-		kind source.Kind
-		from v1.PodPhase // before the shutdown
-		want v1.PodPhase
-		kept bool // the policy keeps the status as it is
+		name         string
+		policy       shutdown.PodPolicy
+		before, want v1.PodPhase
 	}{
-		{name: "running", kind: source.KindPoweroff, from: v1.PodRunning, want: v1.PodFailed},
-		{name: "failed", kind: source.KindPoweroff, from: v1.PodFailed, want: v1.PodFailed},
-		{name: "succeeded", kind: source.KindUnknown, from: v1.PodSucceeded, want: v1.PodSucceeded},
-		{name: "left as is", kind: source.KindReboot, from: v1.PodRunning, want: v1.PodRunning, kept: true},
-		{name: "deleted", kind: source.KindHalt, from: v1.PodRunning, want: v1.PodFailed},
+		{name: "running", policy: shutdown.PolicySetTerminal, before: v1.PodRunning, want: v1.PodFailed},
+		{name: "failed", policy: shutdown.PolicySetTerminal, before: v1.PodFailed, want: v1.PodFailed},
+		{name: "succeeded", policy: shutdown.PolicySetTerminal, before: v1.PodSucceeded, want: v1.PodSucceeded},
+		{name: "deleted", policy: shutdown.PolicyDelete, before: v1.PodRunning, want: v1.PodFailed},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			status := statusAfterShutdown(t, test.kind, v1.PodStatus{Phase: test.from})
+			status := statusAfterShutdown(t, test.policy, v1.PodStatus{Phase: test.before})
 			require.Equal(t, test.want, status.Phase)
-			if test.kept {
-				require.Equal(t, v1.PodStatus{Phase: test.from}, status)
-				return
-			}
 			require.Equal(t, "Terminated", status.Reason)
 			require.Equal(t, "Pod was terminated in response to imminent node shutdown.", status.Message)
 			require.Len(t, status.Conditions, 1)
-			require.False(t, status.Conditions[0].LastTransitionTime.IsZero())
-			status.Conditions[0].LastTransitionTime = v1.PodCondition{}.LastTransitionTime
+			require.NotZero(t, status.Conditions[0].LastTransitionTime)
+			status.Conditions[0].LastTransitionTime = metav1.Time{} // it is compared without its time
 			require.Equal(t, v1.PodCondition{
 				Type:    v1.DisruptionTarget,
 				Status:  v1.ConditionTrue,
@@ -85,13 +67,19 @@ func TestThePolicySetsTheFinalStatus(t *testing.T) {
 	}
 }
 
+// With PolicyLeaveAsIs SetStatus changes nothing.
+func TestPolicyLeaveAsIsKeepsTheStatus(t *testing.T) {
+	running := v1.PodStatus{Phase: v1.PodRunning}
+	require.Equal(t, running, statusAfterShutdown(t, shutdown.PolicyLeaveAsIs, running))
+}
+
 // The pod already has a DisruptionTarget condition, with another reason and a zero transition time. The condition is
 // overwritten. If its status was true already, it keeps the transition time.
 func TestThePolicyOverwritesAnExistingCondition(t *testing.T) {
 	for _, old := range []v1.ConditionStatus{v1.ConditionTrue, v1.ConditionFalse} {
 		condition := v1.PodCondition{Type: v1.DisruptionTarget, Status: old, Reason: "EvictionByEvictionAPI"}
 		ready := v1.PodCondition{Type: v1.PodReady, Status: v1.ConditionTrue}
-		status := statusAfterShutdown(t, source.KindPoweroff, v1.PodStatus{Conditions: []v1.PodCondition{ready, condition}})
+		status := statusAfterShutdown(t, shutdown.PolicySetTerminal, v1.PodStatus{Conditions: []v1.PodCondition{ready, condition}})
 		require.Len(t, status.Conditions, 2)
 		require.Equal(t, ready, status.Conditions[0])
 		require.Equal(t, "TerminationByKubelet", status.Conditions[1].Reason)
@@ -142,8 +130,8 @@ func deletedPod(name string) *v1.Pod {
 	return pod
 }
 
-// FlushPod gets a pod with the status that the killer returned, or else with the listed one. The manager has set the phase,
-// reason and condition of a final status in it; but a pod that is Succeeded stays so.
+// FlushPod gets each pod as Failed, with the kubelet's reason and condition, on top of the status that the killer returned or, if it
+// returned none, of the listed one. A pod that has succeeded stays so. No pod of the caller changes.
 func TestAFlushedPodHasTheFinalStatus(t *testing.T) {
 	ended := v1.PodStatus{Phase: v1.PodRunning, ContainerStatuses: []v1.ContainerStatus{{Name: "main"}}}
 	web, job, plain := shutdowntest.Pod("web", regularPriority, 5), shutdowntest.Pod("job", regularPriority, 5), shutdowntest.Pod("plain", regularPriority, 5)
@@ -160,7 +148,7 @@ func TestAFlushedPodHasTheFinalStatus(t *testing.T) {
 	for _, pod := range []*v1.Pod{web, job, plain} {
 		require.Equal(t, v1.PodRunning, pod.Status.Phase, "the caller's pods are not changed")
 		require.Empty(t, pod.Status.Conditions)
-		require.Nil(t, final[pod.Name].DeletionTimestamp)
+		require.Nil(t, final[pod.Name].DeletionTimestamp, "only PolicyDelete sets it")
 	}
 	require.Equal(t, v1.PodRunning, ended.Phase, "nor the killer's status")
 	require.Empty(t, report.Errors)
@@ -231,19 +219,21 @@ func TestAnUnusablePolicyIsReported(t *testing.T) {
 	}
 }
 
-// Trigger announces a shutdown of an unknown kind, and 1 s later the host announces a reboot. The shutdown becomes a reboot.
-// critical is killed when web ends, at 3 s, and gets the policy of a reboot, PolicyLeaveAsIs. web was killed before the host's
-// announcement, and gets a final status.
+// leaveAsIsForReboots is PolicyLeaveAsIs for reboots, and PolicySetTerminal for all else.
+func leaveAsIsForReboots(kind source.Kind) shutdown.PodPolicy {
+	if kind == source.KindReboot {
+		return shutdown.PolicyLeaveAsIs
+	}
+	return shutdown.PolicySetTerminal
+}
+
+// Trigger announces a shutdown of an unknown kind, and 1 s later the host announces a reboot. The shutdown becomes a reboot. So
+// critical, which is killed when web ends, at 3 s, keeps its status. web was killed before, and gets a final status.
 func TestTheKindOfTheHostDecidesOnThePolicy(t *testing.T) {
 	pods := list(shutdowntest.Pod("web", regularPriority, 5), shutdowntest.Pod("critical", criticalPriority, 5))
 	inBubble(t, pods, func(t *testing.T, n *node) {
 		n.killer.Pods = map[string]shutdowntest.Behaviour{"web": {Takes: 3 * time.Second}}
-		n.opts.Policy = func(kind source.Kind) shutdown.PodPolicy {
-			if kind == source.KindReboot {
-				return shutdown.PolicyLeaveAsIs
-			}
-			return shutdown.PolicySetTerminal
-		}
+		n.opts.Policy = leaveAsIsForReboots
 		n.run()
 		require.NoError(t, n.m.Trigger(source.Event{}))
 		n.advance(time.Second)
@@ -258,17 +248,12 @@ func TestTheKindOfTheHostDecidesOnThePolicy(t *testing.T) {
 }
 
 // Trigger announces a reboot, and 1 s later the host announces that it switches the machine off. At 2 s the host cancels that,
-// and the shutdown is a reboot again. critical is killed when web ends, at 3 s, and so gets the policy of a reboot.
+// and the shutdown is a reboot again. So critical, which is killed when web ends, at 3 s, keeps its status.
 func TestTheKindOfACancelledAnnouncementDecidesNothing(t *testing.T) {
 	pods := list(shutdowntest.Pod("web", regularPriority, 5), shutdowntest.Pod("critical", criticalPriority, 5))
 	inBubble(t, pods, func(t *testing.T, n *node) {
 		n.killer.Pods = map[string]shutdowntest.Behaviour{"web": {Takes: 3 * time.Second}}
-		n.opts.Policy = func(kind source.Kind) shutdown.PodPolicy {
-			if kind == source.KindReboot {
-				return shutdown.PolicyLeaveAsIs
-			}
-			return shutdown.PolicySetTerminal
-		}
+		n.opts.Policy = leaveAsIsForReboots
 		n.run()
 		require.NoError(t, n.m.Trigger(source.Event{Kind: source.KindReboot}))
 		n.advance(time.Second)

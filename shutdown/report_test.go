@@ -21,12 +21,18 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown/source"
 )
 
+// runOnNextBoot starts a manager after a reboot: no shutdown is pending, and the boot has the ID "next".
+func (n *node) runOnNextBoot() {
+	n.t.Helper()
+	n.host.SetPending(nil)
+	n.runOnBoot(&boot{id: "next", began: time.Now()})
+}
+
 // reportOfNextBoot ends the agent, starts one on the next boot, and returns the report that this one has read.
 func (n *node) reportOfNextBoot() shutdown.Report {
 	n.t.Helper()
 	n.end()
-	n.host.SetPending(nil)
-	n.runOnBoot(&boot{id: "next", began: time.Now()})
+	n.runOnNextBoot()
 	return n.lastReport()
 }
 
@@ -58,32 +64,26 @@ func TestTheReportHasEachKill(t *testing.T) {
 	})
 }
 
-// The stored report has the pods from the first kill on. When the drain is over it has an end, and equals LastReport. The pod
-// stuck hangs longer than the drain, and has no end in the report until Release ends it. The agents of later boots have the
-// same report.
+// The stored report has the pods from the first kill on, and an end when the drain is over. The pod stuck, which outlasts the drain,
+// gets its end in the report later. The agents of the next two boots read the same report.
 func TestTheStoredReportFollowsTheShutdown(t *testing.T) {
 	inBubbleWithState(t, list(shutdowntest.Pod("web", regularPriority, 60), shutdowntest.Pod("stuck", regularPriority, 5)), func(t *testing.T, n *node, one *boot) {
-		stored := func() shutdown.Report {
-			report, found, err := shutdown.StoredReport(n.opts.StateDir)
-			require.NoError(t, err)
-			require.True(t, found)
-			return report
-		}
 		n.killer.Pods = map[string]shutdowntest.Behaviour{"web": {Takes: 5 * time.Second}, "stuck": {Hangs: true, IgnoresContext: true}}
 		n.runOnBoot(one)
-		n.host.Announce(source.Event{Kind: source.KindReboot, Origin: "logind"})
+		n.announce()
 		n.advance(time.Second)
-		require.Zero(t, stored().Ended)
-		require.Len(t, stored().Pods, 2)
+		require.Len(t, n.storedReport().Pods, 2)
+		require.Zero(t, n.storedReport().Ended, "the drain is under way")
 
 		n.advance(time.Minute)
-		require.JSONEq(t, asJSON(t, n.lastReport()), asJSON(t, stored()))
-		ended := stored().Ended
-		require.NotZero(t, ended)
-		require.Zero(t, stored().Pods[1].Ended)
+		require.JSONEq(t, asJSON(t, n.lastReport()), asJSON(t, n.storedReport()))
+		ended := n.storedReport().Ended
+		require.NotZero(t, ended, "the drain is over")
+		require.Zero(t, n.storedReport().Pods[1].Ended, "stuck has not ended")
+
 		n.killer.Release()
 		n.advance(time.Second)
-		require.NotZero(t, stored().Pods[1].Ended)
+		require.NotZero(t, n.storedReport().Pods[1].Ended, "stuck has ended")
 		for range 2 {
 			require.True(t, ended.Equal(n.reportOfNextBoot().Ended))
 		}
@@ -91,53 +91,67 @@ func TestTheStoredReportFollowsTheShutdown(t *testing.T) {
 	})
 }
 
-// The metrics show whether the lock is held, the delay (the host grants 31 s of the requested 32.5 s), the start and end of
-// the shutdown, the buckets, the pods, and how many pods were refused. The drain takes 30 s, because slow uses all time of
-// both buckets.
+// The metrics show whether the lock is held, the delay (the host grants 31 s of the requested 32.5 s), the start and the end of the
+// shutdown, and how the pods ended. The drain takes 30 s: slow uses the time of both buckets, because web ends at once.
 func TestMetricsFollowTheShutdown(t *testing.T) {
 	inBubble(t, list(shutdowntest.Pod("web", regularPriority, 5), shutdowntest.Pod("slow", criticalPriority, 60)), func(t *testing.T, n *node) {
-		reg := prometheus.NewPedanticRegistry()
-		m, err := metrics.NewShutdown(reg, metrics.Options{})
-		require.NoError(t, err)
-		n.opts.Metrics = m
+		reg := n.useMetrics()
 		n.host.Limit = 31 * time.Second
 		n.killer.Pods = map[string]shutdowntest.Behaviour{"slow": {Takes: time.Hour}}
 		n.run()
-		const held = "kubelet_graceful_shutdown_inhibitor_held"
-		require.Equal(t, 1.0, metricValue(t, reg, held))
+		require.Equal(t, 1.0, metricValue(t, reg, "kubelet_graceful_shutdown_inhibitor_held"))
 		require.Equal(t, map[string]float64{"requested": 32.5, "granted": 31}, metricByLabel(t, reg, "kubelet_graceful_shutdown_delay_seconds"))
+
 		began := time.Now()
 		n.announce()
 		require.Equal(t, float64(began.Unix()), metricValue(t, reg, "kubelet_graceful_shutdown_start_time_seconds"))
-		require.Zero(t, metricValue(t, reg, "kubelet_graceful_shutdown_end_time_seconds"))
-		require.False(t, n.m.Admit(nil).Admit)
-		require.Equal(t, 1.0, metricValue(t, reg, "kubelet_graceful_shutdown_pods_refused_total"))
+		require.Zero(t, metricValue(t, reg, "kubelet_graceful_shutdown_end_time_seconds"), "the drain is under way")
+
 		n.advance(time.Minute)
 		require.Equal(t, float64(began.Unix()+30), metricValue(t, reg, "kubelet_graceful_shutdown_end_time_seconds"))
-		require.Zero(t, metricValue(t, reg, held))
+		require.Zero(t, metricValue(t, reg, "kubelet_graceful_shutdown_inhibitor_held"), "the lock is released")
 		require.Equal(t, map[string]float64{"Graceful": 1, "GraceExceeded": 1}, metricByLabel(t, reg, "kubelet_graceful_shutdown_pods_total"))
 		buckets, sum := histogram(t, reg, "kubelet_graceful_shutdown_bucket_duration_seconds")
 		require.Equal(t, uint64(2), buckets)
-		require.Equal(t, 30.0, sum, "slow also uses the time that web leaves")
-		n.host.Cancel()
-		synctest.Wait()
-		require.Equal(t, 1.0, metricValue(t, reg, held))
-		n.end()
-		require.Zero(t, metricValue(t, reg, held))
+		require.Equal(t, 30.0, sum)
 		problems, err := testutil.GatherAndLint(reg)
 		require.NoError(t, err)
 		require.Empty(t, problems)
 	})
 }
 
+// A pod that is refused during a shutdown is counted. After the cancellation the metrics show the new lock, until Run ends.
+func TestMetricsShowRefusedPodsAndTheNewLock(t *testing.T) {
+	inBubble(t, nil, func(t *testing.T, n *node) {
+		reg := n.useMetrics()
+		n.run()
+		n.announce()
+		require.False(t, n.admitsNewPods())
+		require.Equal(t, 1.0, metricValue(t, reg, "kubelet_graceful_shutdown_pods_refused_total"))
+
+		n.host.Cancel()
+		synctest.Wait()
+		require.Equal(t, 1.0, metricValue(t, reg, "kubelet_graceful_shutdown_inhibitor_held"))
+		n.end()
+		require.Zero(t, metricValue(t, reg, "kubelet_graceful_shutdown_inhibitor_held"))
+	})
+}
+
+// useMetrics gives the next manager metrics, and returns their registry.
+func (n *node) useMetrics() *prometheus.Registry {
+	n.t.Helper()
+	reg := prometheus.NewPedanticRegistry()
+	var err error
+	n.opts.Metrics, err = metrics.NewShutdown(reg, metrics.Options{})
+	require.NoError(n.t, err)
+	return reg
+}
+
 // A pod is counted under the killer's outcome, even if the killer also returned an error. Without an outcome it is
 // counted as Ended, or as Failed if there is an error.
 func TestPodsAreCountedByOutcome(t *testing.T) {
 	inBubble(t, list(shutdowntest.Pod("good", regularPriority, 5), shutdowntest.Pod("fine", regularPriority, 5), shutdowntest.Pod("bad", regularPriority, 5), shutdowntest.Pod("stuck", regularPriority, 5)), func(t *testing.T, n *node) {
-		reg := prometheus.NewPedanticRegistry()
-		m, err := metrics.NewShutdown(reg, metrics.Options{})
-		require.NoError(t, err)
-		n.opts.Metrics = m
+		reg := n.useMetrics()
 		n.opts.Killer = shutdown.PodKillerFunc(func(_ context.Context, pod *v1.Pod, _ shutdown.KillRequest) (shutdown.KillResult, error) {
 			switch pod.Name {
 			case "bad":
@@ -188,7 +202,7 @@ func histogram(t *testing.T, reg prometheus.Gatherer, name string) (count uint64
 // The agent of the next boot returns the stored report, has the times of the shutdown in its metrics, reverts the node's
 // state, and admits pods.
 func TestTheAgentOfTheNextBootShowsTheStoredReport(t *testing.T) {
-	inBubbleWithState(t, twoPods(), func(t *testing.T, n *node, one *boot) {
+	inBubbleWithState(t, webAndEtcd(), func(t *testing.T, n *node, one *boot) {
 		reporter := &shutdowntest.Reporter{}
 		n.opts.Reporter = reporter
 		n.runOnBoot(one)
@@ -199,13 +213,9 @@ func TestTheAgentOfTheNextBootShowsTheStoredReport(t *testing.T) {
 		before := n.lastReport()
 		n.end()
 
-		n.host.SetPending(nil)
-		reg := prometheus.NewPedanticRegistry()
-		m, err := metrics.NewShutdown(reg, metrics.Options{})
-		require.NoError(t, err)
-		n.opts.Metrics = m
-		n.runOnBoot(&boot{id: "two", began: time.Now()})
-		require.True(t, n.m.Admit(nil).Admit)
+		reg := n.useMetrics()
+		n.runOnNextBoot()
+		require.True(t, n.admitsNewPods())
 		require.Equal(t, float64(announced.Unix()), metricValue(t, reg, "kubelet_graceful_shutdown_start_time_seconds"))
 		require.Equal(t, float64(announced.Unix()), metricValue(t, reg, "kubelet_graceful_shutdown_end_time_seconds"), "the pods end at once")
 		published := reporter.Published()
@@ -239,7 +249,7 @@ func TestLastReportIsThatOfTheLatestShutdown(t *testing.T) {
 		require.NoError(t, n.m.Trigger(source.Event{Kind: source.KindReboot, Deadline: time.Now().Add(5 * time.Second)}))
 		n.advance(13 * time.Second)
 
-		require.Equal(t, []source.Kind{source.KindUnknown}, reported)
+		require.Equal(t, []source.Kind{source.KindUnknown}, reported, "the first shutdown, after the second one")
 		require.Equal(t, source.KindReboot, n.lastReport().Kind)
 	})
 }

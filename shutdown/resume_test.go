@@ -9,7 +9,6 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
-	"slices"
 	"testing"
 	"time"
 
@@ -23,41 +22,36 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown/source"
 )
 
-// An agent is killed 22 s after the announcement, in the second bucket. The next one starts at 25 s. It admits no pod, kills
-// only etcd, with the 5 s that its bucket still has, and ends the drain at 30 s, as planned. It does so with a host that
-// announces, and also without a source, where Trigger announces.
+// An agent is killed 22 s after the announcement, in the second bucket. The next one starts at 25 s, and resumes the drain: it admits
+// no pod, kills only etcd, with the 5 s that its bucket still has, and ends at 30 s, as planned. A shutdown that Trigger announces,
+// without a source, is resumed as well.
 func TestAKilledAgentResumesWithTheSecondBucket(t *testing.T) {
 	for name, hasSource := range map[string]bool{"with a source": true, "without a source": false} {
 		t.Run(name, func(t *testing.T) {
-			inBubbleWithState(t, twoPods(), func(t *testing.T, n *node, one *boot) {
+			inBubbleWithState(t, webAndEtcd(), func(t *testing.T, n *node, one *boot) {
 				if !hasSource {
 					n.opts.Source = nil
 				}
 				n.killer.Default = shutdowntest.Behaviour{Takes: time.Hour}
 				n.runOnBoot(one)
 				began := time.Now()
-				event := source.Event{Kind: source.KindReboot, Origin: "test"}
 				if hasSource {
-					n.host.Announce(event)
+					n.host.Announce(source.Event{Origin: "test"})
 				} else {
-					require.NoError(t, n.m.Trigger(event))
+					require.NoError(t, n.m.Trigger(source.Event{Origin: "test"}))
 				}
 				n.advance(22 * time.Second)
-				require.Len(t, n.killer.Kills(), 2)
 				n.crash()
-
 				n.setPods(n.pods[1]) // web has ended
 				n.advance(3 * time.Second)
+
 				n.runOnBoot(one)
-				require.False(t, n.m.Admit(nil).Admit)
+				require.False(t, n.admitsNewPods())
 				require.Equal(t, map[string]int64{"etcd": 5}, n.grantedSeconds())
-				require.Zero(t, n.lastReport().Ended, "etcd is still terminating")
-				require.Equal(t, slices.Repeat([]string{"Normal Shutdown Shutdown manager detected shutdown event"}, 2), n.events.all(), "one of each agent")
 				n.advance(time.Minute)
-				kill, _ := n.killer.Kill("etcd")
-				require.Equal(t, 30*time.Second, kill.Ended.Sub(began), "the same end")
+				require.Equal(t, 30*time.Second, n.endedAfter("etcd", began))
+
 				report := n.lastReport()
-				require.Equal(t, source.KindReboot, report.Kind)
 				require.Equal(t, "test", report.Origin)
 				require.True(t, began.Equal(report.Started))
 				require.Equal(t, []string{"web", "etcd"}, names(report))
@@ -66,11 +60,10 @@ func TestAKilledAgentResumesWithTheSecondBucket(t *testing.T) {
 	}
 }
 
-// A resumed drain calls Prepare again, because the new agent could start pods too, but not Hold. The buckets keep their
-// ends: Prepare and Hold return at once and leave their 2 s + 10 s to web, whose 20 s become 32 s. The next agent
-// starts after 30 s, when web still has 2 s.
+// An agent is killed during a drain, and the next one starts 30 s after the announcement. It calls Prepare again, because it could
+// start pods too, but not Hold. The buckets keep their ends: web still has 2 s.
 func TestAResumedDrainRepeatsPrepareButNotHold(t *testing.T) {
-	inBubbleWithState(t, twoPods(), func(t *testing.T, n *node, one *boot) {
+	inBubbleWithState(t, webAndEtcd(), func(t *testing.T, n *node, one *boot) {
 		prepared, held := 0, 0
 		n.opts.Prepare = func(context.Context) error { prepared++; return nil }
 		n.opts.Hold = func(context.Context) error { held++; return nil }
@@ -78,20 +71,21 @@ func TestAResumedDrainRepeatsPrepareButNotHold(t *testing.T) {
 		n.runOnBoot(one)
 		n.host.Announce(source.Event{Deadline: time.Now().Add(50 * time.Second)})
 		n.advance(time.Second)
-		require.Equal(t, map[string]int64{"web": 32}, n.grantedSeconds())
+		require.Equal(t, map[string]int64{"web": 20 + 2 + 10}, n.grantedSeconds(), "Prepare and Hold leave their 2 s and 10 s to web")
 		n.crash()
 		n.advance(29 * time.Second)
 		n.runOnBoot(one)
 		n.advance(time.Minute)
-		require.Equal(t, map[string]int64{"web": 2, "etcd": 10}, n.grantedSeconds())
-		require.Equal(t, []int{2, 1}, []int{prepared, held})
+		require.Equal(t, map[string]int64{"web": 32 - 30, "etcd": 10}, n.grantedSeconds())
+		require.Equal(t, 2, prepared)
+		require.Equal(t, 1, held)
 	})
 }
 
 // A host may announce a shutdown whose deadline is as late as a time.Duration allows, 292 years. The next
 // agent, 22 s later, resumes it: etcd has 8 s left of the 30 s of both buckets.
 func TestAShutdownWithoutALimitIsResumed(t *testing.T) {
-	inBubbleWithState(t, twoPods(), func(t *testing.T, n *node, one *boot) {
+	inBubbleWithState(t, webAndEtcd(), func(t *testing.T, n *node, one *boot) {
 		n.killer.Default = shutdowntest.Behaviour{Takes: time.Hour}
 		n.runOnBoot(one)
 		n.host.Announce(source.Event{Deadline: time.Now().Add(math.MaxInt64)})
@@ -103,16 +97,16 @@ func TestAShutdownWithoutALimitIsResumed(t *testing.T) {
 	})
 }
 
-// inBubbleAfterCrash runs a test on a node whose agent was killed 22 s after the announcement of a shutdown.
+// inBubbleAfterCrashAt22s runs a test on a node whose agent was killed 22 s after the announcement of a shutdown.
 // web has ended, and etcd has until 31 s: the first bucket has 20 s and 1 s for final statuses, the second
 // one 10 s. The state log has the unfinished shutdown, whose drain would wait until 34 s: 1 s more for the second bucket's
 // statuses, and 2 s for containers that have used up their grace period.
-func inBubbleAfterCrash(t *testing.T, test func(t *testing.T, n *node, boot *boot)) {
+func inBubbleAfterCrashAt22s(t *testing.T, test func(t *testing.T, n *node, boot *boot)) {
 	t.Helper()
-	inBubbleWithState(t, twoPods(), func(t *testing.T, n *node, one *boot) {
+	inBubbleWithState(t, webAndEtcd(), func(t *testing.T, n *node, one *boot) {
 		n.killer.Default = shutdowntest.Behaviour{Takes: time.Hour}
 		reporter := &shutdowntest.Reporter{}
-		n.opts.Reporter, n.opts.Plan.PublishTimeout = flusher{reporter}, -1
+		n.opts.Reporter, n.opts.Plan.PublishTimeout = reporterWithoutMarks{reporter}, -1
 		n.runOnBoot(one)
 		n.host.Announce(source.Event{Kind: source.KindReboot})
 		n.advance(22 * time.Second)
@@ -121,24 +115,24 @@ func inBubbleAfterCrash(t *testing.T, test func(t *testing.T, n *node, boot *boo
 	})
 }
 
-// The next agent has the lock of the previous one, but cannot reach the host, and does not know whether the shutdown is
-// still pending. After 5 s, 27 s after the announcement, it resumes the shutdown: etcd has 4 s left.
+// An agent was killed 22 s after the announcement, when etcd had until 31 s. The next agent has its lock, but cannot reach the host,
+// and does not know whether the shutdown is still pending. After 5 s, at 27 s, it resumes the shutdown.
 func TestAnAgentThatHasTheLockResumesWithoutTheHost(t *testing.T) {
-	inBubbleAfterCrash(t, func(t *testing.T, n *node, boot *boot) {
+	inBubbleAfterCrashAt22s(t, func(t *testing.T, n *node, boot *boot) {
 		n.host.Script(func(h *shutdowntest.Host) { h.StoredLock, h.ConnectErr = true, errors.New("no bus") })
 		n.setPods(n.pods[1]) // web has ended
 		n.runOnBoot(boot)
 		n.advance(5*time.Second - time.Millisecond)
-		require.Empty(t, n.killer.Kills())
+		require.Empty(t, n.killer.Kills(), "it waits 5 s for the host")
 		n.advance(time.Millisecond)
-		require.Equal(t, map[string]int64{"etcd": 4}, n.grantedSeconds())
+		require.Equal(t, map[string]int64{"etcd": 31 - 27}, n.grantedSeconds())
 	})
 }
 
-// Trigger has announced a shutdown. The next agent, 2 s later, cannot reach the host and has no lock. After 5 s it resumes the
-// drain nevertheless, because the host has announced nothing: web has 13 s left of its 20 s.
+// Trigger has announced a shutdown, and the agent is killed 2 s later. The next agent cannot reach the host and has no lock. After 5 s
+// it resumes the drain nevertheless, because the host has announced nothing.
 func TestADrainOfTriggerIsResumedWithoutTheHost(t *testing.T) {
-	inBubbleWithState(t, twoPods(), func(t *testing.T, n *node, one *boot) {
+	inBubbleWithState(t, webAndEtcd(), func(t *testing.T, n *node, one *boot) {
 		n.killer.Default = shutdowntest.Behaviour{Takes: time.Hour}
 		n.runOnBoot(one)
 		require.NoError(t, n.m.Trigger(source.Event{}))
@@ -147,65 +141,64 @@ func TestADrainOfTriggerIsResumedWithoutTheHost(t *testing.T) {
 		n.host.Script(func(h *shutdowntest.Host) { h.ConnectErr = errors.New("no bus") })
 		n.runOnBoot(one)
 		n.advance(5 * time.Second)
-		require.Equal(t, map[string]int64{"web": 13}, n.grantedSeconds())
+		require.Equal(t, map[string]int64{"web": 20 - 2 - 5}, n.grantedSeconds())
 		n.advance(time.Minute)
 		require.Equal(t, []string{"web", "etcd"}, names(n.lastReport()))
 	})
 }
 
-// The next agent, at 2 s, cannot reach the host. Trigger cancels its shutdown, which nobody else has announced: pods are
-// admitted at once, and web keeps the 18 s that are left of its 20 s. The agent after that one, at 3 s, finds a cancelled
-// shutdown in the log, and web has 17 s left.
+// Trigger announces a shutdown, and the agent is killed 2 s later. On the next agent, which cannot reach the host, Trigger cancels
+// that shutdown: pods are admitted at once, and web keeps the rest of its 20 s. So does the agent after that, 1 s later.
 func TestTriggerCancelsTheShutdownOfAPreviousAgent(t *testing.T) {
-	inBubbleWithState(t, twoPods(), func(t *testing.T, n *node, one *boot) {
+	inBubbleWithState(t, webAndEtcd(), func(t *testing.T, n *node, one *boot) {
 		n.killer.Default = shutdowntest.Behaviour{Takes: time.Hour}
 		n.runOnBoot(one)
 		require.NoError(t, n.m.Trigger(source.Event{}))
 		n.advance(2 * time.Second)
 		n.crash()
 		n.host.Script(func(h *shutdowntest.Host) { h.ConnectErr = errors.New("no bus") })
+
 		n.runOnBoot(one)
-		require.False(t, n.m.Admit(nil).Admit)
+		require.False(t, n.admitsNewPods())
 		require.NoError(t, n.m.Trigger(source.Event{Cancelled: true}))
-		require.True(t, n.m.Admit(nil).Admit)
+		require.True(t, n.admitsNewPods())
 		n.advance(time.Second)
-		require.Equal(t, map[string]int64{"web": 18}, n.grantedSeconds())
+		require.Equal(t, map[string]int64{"web": 20 - 2}, n.grantedSeconds())
 		n.crash()
+
 		n.runOnBoot(one)
-		require.True(t, n.lastReport().Cancelled)
-		require.True(t, n.m.Admit(nil).Admit)
-		require.Equal(t, map[string]int64{"web": 17}, n.grantedSeconds())
+		require.True(t, n.admitsNewPods(), "the log says that the shutdown was cancelled")
+		require.Equal(t, map[string]int64{"web": 20 - 3}, n.grantedSeconds())
 	})
 }
 
-// The next agent cannot reach the host. It waits for the host until the drain of the first agent would have stopped waiting,
-// and does not continue that drain. The report says that the shutdown was cancelled, because not all pods were told to stop.
+// An agent was killed 22 s after the announcement, and its drain would have waited until 34 s. The next agent cannot reach the host
+// until then, and does not continue the drain. The report says that the shutdown was cancelled: not all pods were told to stop.
 func TestADrainThatIsNotContinuedCountsAsCancelled(t *testing.T) {
-	inBubbleAfterCrash(t, func(t *testing.T, n *node, boot *boot) {
+	inBubbleAfterCrashAt22s(t, func(t *testing.T, n *node, boot *boot) {
 		reports := make(chan shutdown.Report, 9)
 		n.opts.OnReport = func(_ context.Context, r shutdown.Report) { reports <- r }
 		n.host.Script(func(h *shutdowntest.Host) { h.ConnectErr = errors.New("no bus") })
 		n.runOnBoot(boot)
-		n.advance(12 * time.Second) // the crash was at 22 s: 22 s + 12 s = 34 s
+		n.advance(12 * time.Second) // from 22 s to 34 s
 		n.advance(time.Minute)      // etcd does not end, and the report waits for its grace period
 		require.Len(t, reports, 1)
 		require.True(t, (<-reports).Cancelled)
 	})
 }
 
-// Before Run, pods are refused while the shutdown in the log may be resumed: until 34 s after its announcement, when its
-// drain would stop waiting. From then on only etcd (pods[1]), which was signalled, is refused, and a pod that the log does
-// not name (nil) is admitted.
+// An agent was killed 22 s after the announcement, and its drain would have waited until 34 s. Until then a manager refuses all pods
+// before its Run, because the shutdown may be resumed. From then on it refuses only etcd, which was signalled.
 func TestPodsAreRefusedBeforeRunWhileAShutdownMayGoOn(t *testing.T) {
-	inBubbleAfterCrash(t, func(t *testing.T, n *node, boot *boot) {
+	inBubbleAfterCrashAt22s(t, func(t *testing.T, n *node, boot *boot) {
 		m, err := shutdown.NewManagerOn(n.opts, boot.sinceBoot)
 		require.NoError(t, err)
 		require.False(t, m.Admit(nil).Admit)
-		n.advance(12*time.Second - time.Millisecond) // the crash was at 22 s: 22 s + 12 s = 34 s
+		n.advance(12*time.Second - time.Millisecond) // from 22 s to 34 s
 		require.False(t, m.Admit(nil).Admit)
 		n.advance(time.Millisecond)
-		require.True(t, m.Admit(nil).Admit)
-		require.False(t, m.Admit(n.pods[1]).Admit)
+		require.True(t, m.Admit(nil).Admit, "a pod that the log does not name")
+		require.False(t, m.Admit(n.pods[1]).Admit, "etcd")
 	})
 }
 
@@ -227,30 +220,28 @@ func (n *node) moveStoredDates(step time.Duration) {
 	}
 }
 
-// Deadlines in the state files count from the boot, so a step of the wall clock does not move them. The agent was killed
-// 22 s after the announcement, and is killed again at 25 s; agents start at 25 s and at 28 s. Before each start the
-// test moves the dates in the files by step, as if the wall clock had been stepped. etcd has until 31 s, so that it gets
-// 6 s, then 3 s. Only the date in the report has moved, by both steps.
+// Deadlines in the state files count from the boot, so a step of the wall clock does not move them. An agent was killed 22 s after the
+// announcement, when etcd had until 31 s. Two more agents start, at 25 s and at 28 s, each after a step of the wall clock.
 func TestWallClockStepsDoNotMoveDeadlines(t *testing.T) {
 	for _, step := range []time.Duration{0, -time.Hour, time.Hour} {
 		t.Run("step of "+step.String(), func(t *testing.T) {
-			inBubbleAfterCrash(t, func(t *testing.T, n *node, boot *boot) {
+			inBubbleAfterCrashAt22s(t, func(t *testing.T, n *node, boot *boot) {
 				began := time.Now().Add(-22 * time.Second)
-				n.setPods(n.pods[1])                 // web has ended
-				for _, left := range []int64{6, 3} { // of the 31 s that etcd has
-					n.moveStoredDates(step)
-					n.advance(3 * time.Second)
-					n.runOnBoot(boot)
-					require.Equal(t, map[string]int64{"etcd": left}, n.grantedSeconds())
-					if left == 6 {
-						n.crash()
-					}
-				}
+				n.setPods(n.pods[1]) // web has ended
+				n.moveStoredDates(step)
+				n.advance(3 * time.Second)
+				n.runOnBoot(boot)
+				require.Equal(t, map[string]int64{"etcd": 31 - 25}, n.grantedSeconds())
+
+				n.crash()
+				n.moveStoredDates(step)
+				n.advance(3 * time.Second)
+				n.runOnBoot(boot)
+				require.Equal(t, map[string]int64{"etcd": 31 - 28}, n.grantedSeconds())
+
 				n.advance(time.Minute)
-				kill, _ := n.killer.Kill("etcd")
-				require.Equal(t, 31*time.Second, kill.Ended.Sub(began))
-				require.True(t, began.Add(2*step).Equal(n.lastReport().Started), "the stored date")
-				require.Equal(t, []string{"web", "etcd"}, names(n.lastReport()))
+				require.Equal(t, 31*time.Second, n.endedAfter("etcd", began))
+				require.True(t, began.Add(2*step).Equal(n.lastReport().Started), "a date in the report moves with both steps")
 			})
 		})
 	}
@@ -260,7 +251,7 @@ func TestWallClockStepsDoNotMoveDeadlines(t *testing.T) {
 // cancelled before the next agent has marked or killed a pod. The next agent restores the readiness of both pods: it knows
 // the mark of web from the log, and that of etcd from the pod's condition in the list.
 func TestTheNextAgentRestoresReadiness(t *testing.T) {
-	inBubbleWithState(t, twoPods(), func(t *testing.T, n *node, one *boot) {
+	inBubbleWithState(t, webAndEtcd(), func(t *testing.T, n *node, one *boot) {
 		reporter := &shutdowntest.Reporter{MarkTakes: 900 * time.Millisecond}
 		n.opts.Reporter = reporter
 		n.runOnBoot(one)

@@ -92,9 +92,9 @@ func (n *node) crash() {
 	n.replaceKiller()
 }
 
-// twoPods returns web, in the first bucket of 20 s, and etcd, in the second one of 10 s. Both have a grace
+// webAndEtcd returns web, in the first bucket of 20 s, and etcd, in the second one of 10 s. Both have a grace
 // period of 60 s, so that the buckets limit it.
-func twoPods() []*v1.Pod {
+func webAndEtcd() []*v1.Pod {
 	return list(shutdowntest.Pod("web", regularPriority, 60), shutdowntest.Pod("etcd", criticalPriority, 60))
 }
 
@@ -107,23 +107,22 @@ func fileContains(path, text string) bool {
 // Neither state file can be used. The agent admits pods, and LastReport has no report. The report of the next shutdown
 // names both files, and that shutdown replaces them.
 func TestUnusableStateFilesAreReportedAndReplaced(t *testing.T) {
-	inBubbleWithState(t, twoPods(), func(t *testing.T, n *node, one *boot) {
+	inBubbleWithState(t, webAndEtcd(), func(t *testing.T, n *node, one *boot) {
 		for _, file := range []string{timesFile, logFile} {
 			require.NoError(t, os.WriteFile(filepath.Join(n.opts.StateDir, file), []byte(`{"version":7}`), 0o644))
 		}
 		n.runOnBoot(one)
-		require.True(t, n.m.Admit(nil).Admit)
+		require.True(t, n.admitsNewPods())
 		_, ok := n.m.LastReport()
 		require.False(t, ok)
 		n.announce()
 		n.advance(time.Minute)
-		named := n.lastReport().Errors
-		require.Len(t, named, 2)
-		require.Contains(t, strings.Join(named, "\n"), timesFile)
-		require.Contains(t, strings.Join(named, "\n"), logFile)
+		named := strings.Join(n.lastReport().Errors, "\n")
+		require.Contains(t, named, timesFile)
+		require.Contains(t, named, logFile)
 		n.end()
 		n.runOnBoot(one)
-		require.Len(t, n.lastReport().Pods, 2)
+		require.Len(t, n.lastReport().Pods, 2, "the report of that shutdown was stored")
 	})
 }
 
@@ -131,7 +130,7 @@ func TestUnusableStateFilesAreReportedAndReplaced(t *testing.T) {
 // the disk once; so do the log, at the start and in each drain, and the error of Run.
 func TestAFullDiskIsReportedOnceAndChangesNothing(t *testing.T) {
 	static := staticPod()
-	inBubbleWithState(t, append(twoPods(), static), func(t *testing.T, n *node, one *boot) {
+	inBubbleWithState(t, append(webAndEtcd(), static), func(t *testing.T, n *node, one *boot) {
 		n.opts.Reporter = &cluster{}
 		n.runOnDisk(one, func(step string) error {
 			if step == "write" {
@@ -142,12 +141,12 @@ func TestAFullDiskIsReportedOnceAndChangesNothing(t *testing.T) {
 		for range 2 {
 			n.announce()
 			n.advance(time.Minute)
-			require.Zero(t, n.host.Held())
+			require.Zero(t, n.host.Held(), "the lock is released")
 			require.Len(t, n.lastReport().Errors, 1)
 			require.Contains(t, n.lastReport().Errors[0], "no space left on device")
 			n.host.Cancel()
 			n.advance(2 * time.Second)
-			require.True(t, n.m.Admit(static).Admit)
+			require.True(t, n.admits(static), "although the withdrawal of its status is not stored")
 		}
 		require.Len(t, n.log.errors(), 3, "at the start, and in each drain")
 		require.ErrorIs(t, n.stopRun(), syscall.ENOSPC)
@@ -157,17 +156,16 @@ func TestAFullDiskIsReportedOnceAndChangesNothing(t *testing.T) {
 // The agent cannot lock the folder. It drains all the same, and writes nothing into the folder. The report of the next shutdown
 // says so, and that of the shutdown after it no longer does.
 func TestWithoutALockOnTheFolderNothingIsStored(t *testing.T) {
-	inBubbleWithState(t, twoPods(), func(t *testing.T, n *node, one *boot) {
+	inBubbleWithState(t, webAndEtcd(), func(t *testing.T, n *node, one *boot) {
 		n.runOnDisk(one, func(step string) error {
 			if step == "lock" {
 				return syscall.EROFS
 			}
 			return nil
 		})
-		require.True(t, n.m.Admit(nil).Admit)
 		n.announce()
 		n.advance(time.Minute)
-		require.Len(t, n.killer.Kills(), 2)
+		require.Len(t, n.killer.Kills(), 2, "it drains all the same")
 		require.Len(t, n.lastReport().Errors, 1)
 		require.Contains(t, n.lastReport().Errors[0], "nothing is stored")
 		require.NoFileExists(t, filepath.Join(n.opts.StateDir, logFile))
@@ -182,7 +180,7 @@ func TestWithoutALockOnTheFolderNothingIsStored(t *testing.T) {
 // A write of the log hangs. The kills wait 100 ms for it, because the log should name the pods before they are killed, and
 // then begin all the same. The report says so.
 func TestAHangingWriteDelaysTheKillsBy100ms(t *testing.T) {
-	inBubbleWithState(t, twoPods(), func(t *testing.T, n *node, one *boot) {
+	inBubbleWithState(t, webAndEtcd(), func(t *testing.T, n *node, one *boot) {
 		released := make(chan struct{})
 		n.runOnDisk(one, func(step string) error {
 			if step == "write" {
@@ -216,16 +214,13 @@ func TestAFailedWriteIsRepeated(t *testing.T) {
 		fullUntil = time.Now().Add(3 * time.Second)
 		n.host.Cancel()
 		n.advance(4 * time.Second)
-		stored, found, err := shutdown.StoredReport(n.opts.StateDir)
-		require.NoError(t, err)
-		require.True(t, found)
-		require.True(t, stored.Cancelled)
+		require.True(t, n.storedReport().Cancelled)
 	})
 }
 
 // If the boot has no ID, only the kubelet's state file is written.
 func TestWithoutABootIDOnlyTheKubeletsFileIsWritten(t *testing.T) {
-	inBubbleWithState(t, twoPods(), func(t *testing.T, n *node, _ *boot) {
+	inBubbleWithState(t, webAndEtcd(), func(t *testing.T, n *node, _ *boot) {
 		n.runOnBoot(&boot{err: errors.ErrUnsupported})
 		n.announce()
 		n.advance(time.Minute)
@@ -239,7 +234,7 @@ func TestWithoutABootIDOnlyTheKubeletsFileIsWritten(t *testing.T) {
 // The kubelet's state file has the start and the end of the shutdown. The end is zero while the shutdown is under way. The
 // pods use the 20 s and 10 s of their buckets, so that the shutdown ends after 30 s.
 func TestTheKubeletsFileHasTheTimesOfTheShutdown(t *testing.T) {
-	inBubbleWithState(t, twoPods(), func(t *testing.T, n *node, one *boot) {
+	inBubbleWithState(t, webAndEtcd(), func(t *testing.T, n *node, one *boot) {
 		n.killer.Default = shutdowntest.Behaviour{Takes: time.Hour}
 		n.runOnBoot(one)
 		began := time.Now()
@@ -260,16 +255,16 @@ func TestTheKubeletsFileHasTheTimesOfTheShutdown(t *testing.T) {
 	})
 }
 
-// A drain writes the log to the disk twice: at the beginning with the pods that it will kill, and at the end with how they
-// ended. Each sync takes 50 ms, and the first one runs beside the kills. If each kill takes 5 s, the lock is released one sync
-// after the last kill: 5 s + 5 s + 50 ms. If the pods end at once, the release may have to wait for both syncs.
+// A drain syncs the log twice, at its beginning and at its end, and each sync takes 50 ms. The first one runs beside the kills of web
+// and then etcd. So if each of them takes 5 s, only the second sync delays the release of the lock. If they end at once, the
+// release may have to wait for both syncs.
 func TestTheFirstSyncRunsBesideTheKills(t *testing.T) {
 	const syncTakes = 50 * time.Millisecond
 	for killTakes, bounds := range map[time.Duration]struct{ least, most time.Duration }{
-		0:               {syncTakes, 2 * syncTakes},
-		5 * time.Second: {10*time.Second + syncTakes, 10*time.Second + syncTakes},
+		0:               {least: syncTakes, most: 2 * syncTakes},
+		5 * time.Second: {least: (5+5)*time.Second + syncTakes, most: (5+5)*time.Second + syncTakes},
 	} {
-		inBubbleWithState(t, twoPods(), func(t *testing.T, n *node, one *boot) {
+		inBubbleWithState(t, webAndEtcd(), func(t *testing.T, n *node, one *boot) {
 			n.killer.Default = shutdowntest.Behaviour{Takes: killTakes}
 			n.runOnDisk(one, func(step string) error {
 				if step == "sync" {
@@ -283,66 +278,77 @@ func TestTheFirstSyncRunsBesideTheKills(t *testing.T) {
 			n.advance(time.Minute)
 			released := n.releasedAfter(began)
 			require.GreaterOrEqual(t, released, bounds.least)
-			require.Less(t, released, bounds.most+20*time.Millisecond)
+			require.Less(t, released, bounds.most+20*time.Millisecond, "some time for the rest of the drain")
 		})
 	}
 }
 
-// A log has pending statuses. The next agent needs 6 s to read it, but waits only 5 s. It then admits pods, drains without the
-// log, and does not change it. With RequireStateDir, Run returns an error instead.
+// The state log has pending statuses. The next agent needs 6 s to read it, but waits only 5 s. It then admits pods, drains without the
+// log, and does not change it.
 func TestALogThatCannotBeReadIsKept(t *testing.T) {
-	inBubbleWithState(t, twoPods(), func(t *testing.T, n *node, one *boot) {
-		n.opts.Reporter = &cluster{unreachable: true}
-		n.runOnBoot(one)
-		n.announce()
-		n.advance(time.Minute)
-		n.end()
-		n.host.SetPending(nil)
-		path := filepath.Join(n.opts.StateDir, logFile)
-		before, err := os.ReadFile(path)
-		require.NoError(t, err)
-		next := &boot{id: "next", began: time.Now()}
-		n.replaceKiller()
+	inBubbleWithState(t, webAndEtcd(), func(t *testing.T, n *node, one *boot) {
+		next, before := n.leavePendingStatuses(one)
 		n.startReading(next, 6*time.Second)
+		n.advance(4 * time.Second)
+		require.False(t, n.admitsNewPods())
 		n.advance(time.Second)
-		require.False(t, n.m.Admit(nil).Admit)
-		n.advance(4 * time.Second) // 5 s after the start
-		require.True(t, n.m.Admit(nil).Admit)
+		require.True(t, n.admitsNewPods(), "5 s are over")
+
 		n.advance(5 * time.Second)
 		n.announce()
 		n.advance(time.Minute)
-		require.Len(t, n.killer.Kills(), 2)
+		require.Len(t, n.killer.Kills(), 2, "the drain kills web and etcd")
 		require.Contains(t, n.lastReport().Errors[0], "nothing is stored")
 		n.end()
+		require.Equal(t, before, n.storedLog())
+	})
+}
+
+// With RequireStateDir, Run returns an error if it cannot read the state log in time.
+func TestALogThatCannotBeReadEndsRunIfItIsRequired(t *testing.T) {
+	inBubbleWithState(t, webAndEtcd(), func(t *testing.T, n *node, one *boot) {
+		next, before := n.leavePendingStatuses(one)
 		n.opts.RequireStateDir = true
 		n.startReading(next, 6*time.Second)
 		n.advance(time.Minute)
-		require.ErrorContains(t, <-n.ended, "nothing is stored")
-		n.stop = nil
-		after, err := os.ReadFile(path)
-		require.NoError(t, err)
-		require.Equal(t, string(before), string(after))
+		require.ErrorContains(t, n.stopRun(), "nothing is stored")
+		require.Equal(t, before, n.storedLog())
 	})
+}
+
+// leavePendingStatuses runs an agent until the state log has pending statuses, and returns the next boot and the log.
+func (n *node) leavePendingStatuses(one *boot) (next *boot, log string) {
+	n.opts.Reporter = &cluster{unreachable: true}
+	n.runOnBoot(one)
+	n.announce()
+	n.advance(time.Minute)
+	n.end()
+	n.host.SetPending(nil)
+	n.replaceKiller()
+	return &boot{id: "next", began: time.Now()}, n.storedLog()
+}
+
+// storedLog returns the content of the state log.
+func (n *node) storedLog() string {
+	n.t.Helper()
+	data, err := os.ReadFile(filepath.Join(n.opts.StateDir, logFile))
+	require.NoError(n.t, err)
+	return string(data)
 }
 
 // The runtime is away when a shutdown is cancelled. web's kill fails every second for an hour, always with the same error.
 // The state log does not grow.
 func TestAKillThatKeepsFailingDoesNotFillTheDisk(t *testing.T) {
-	inBubbleWithState(t, twoPods(), func(t *testing.T, n *node, one *boot) {
+	inBubbleWithState(t, webAndEtcd(), func(t *testing.T, n *node, one *boot) {
 		n.killer.Default = shutdowntest.Behaviour{Err: errors.New("the runtime is away")}
 		n.runOnBoot(one)
 		n.announce()
 		n.advance(3 * time.Second)
 		n.host.Cancel()
-		size := func() int64 {
-			info, err := os.Stat(filepath.Join(n.opts.StateDir, logFile))
-			require.NoError(t, err)
-			return info.Size()
-		}
 		n.advance(time.Minute)
-		before := size()
+		before := n.storedLog()
 		n.advance(time.Hour)
 		require.Greater(t, len(n.killer.Kills()), 3600)
-		require.Equal(t, before, size())
+		require.Len(t, n.storedLog(), len(before))
 	})
 }

@@ -23,7 +23,7 @@ func TestTerminateAllDrainsWithoutAShutdown(t *testing.T) {
 	for name, runs := range map[string]bool{"during Run": true, "without Run": false} {
 		t.Run(name, func(t *testing.T) {
 			dir := t.TempDir()
-			inBubble(t, twoPods(), func(t *testing.T, n *node) {
+			inBubble(t, webAndEtcd(), func(t *testing.T, n *node) {
 				reporter := &shutdowntest.Reporter{}
 				n.opts.Reporter, n.opts.StateDir = reporter, dir
 				n.killer.Default = shutdowntest.Behaviour{Takes: 4 * time.Second}
@@ -35,19 +35,18 @@ func TestTerminateAllDrainsWithoutAShutdown(t *testing.T) {
 				began := time.Now()
 				report, err := n.m.TerminateAll(t.Context())
 				require.NoError(t, err)
-				require.Equal(t, (4+4)*time.Second, time.Since(began), "each pod takes 4 s")
-				require.Equal(t, 4*time.Second, n.killedAfter("etcd", began))
+				require.Equal(t, 4*time.Second, n.killedAfter("etcd", began), "when web has ended")
 				require.Equal(t, map[string]string{"web": "Graceful", "etcd": "Graceful"}, outcomes(report))
 				require.Equal(t, "TerminateAll", report.Origin)
 				for _, published := range reporter.Published() {
 					require.False(t, published.ShuttingDown)
 				}
-				require.Len(t, reporter.Flushed(), 2)
-				require.False(t, n.m.Admit(nil).Admit, "for good")
-				require.Equal(t, runs, n.m.Inhibitor().Held)
+				require.Len(t, reporter.Flushed(), 2, "the final statuses")
+				require.False(t, n.admitsNewPods())
+				require.Equal(t, runs, n.m.Inhibitor().Held, "only Run holds a lock, and it keeps it")
 				_, found, err := shutdown.StoredReport(dir)
 				require.NoError(t, err)
-				require.False(t, found)
+				require.False(t, found, "nothing is stored")
 			})
 		})
 	}
@@ -66,7 +65,7 @@ func (n *node) terminateAll() <-chan error {
 // Concurrent calls share one drain, its report and its errors. If the context of one call ends, the drain
 // continues for the other. A later call returns the report of the first one.
 func TestCallsOfTerminateAllShareOneDrain(t *testing.T) {
-	inBubble(t, twoPods(), func(t *testing.T, n *node) {
+	inBubble(t, webAndEtcd(), func(t *testing.T, n *node) {
 		n.killer.Default = shutdowntest.Behaviour{Takes: 4 * time.Second}
 		n.opts.Volumes = volumes(func(context.Context, []*v1.Pod) error { return errors.New("boom") })
 		n.run()
@@ -82,6 +81,7 @@ func TestCallsOfTerminateAllShareOneDrain(t *testing.T) {
 		require.ErrorIs(t, <-shortErr, context.DeadlineExceeded)
 		require.EqualError(t, <-other, err.Error())
 
+		// A later call drains nothing, although there is a new pod.
 		n.setPods(shutdowntest.Pod("late", regularPriority, 5))
 		later, err := n.m.TerminateAll(t.Context())
 		require.Error(t, err)
@@ -95,7 +95,7 @@ func TestCallsOfTerminateAllShareOneDrain(t *testing.T) {
 func TestTerminateAllContinuesAfterRun(t *testing.T) {
 	for name, announced := range map[string]bool{"alone": false, "during a shutdown": true} {
 		t.Run(name, func(t *testing.T) {
-			inBubble(t, twoPods(), func(t *testing.T, n *node) {
+			inBubble(t, webAndEtcd(), func(t *testing.T, n *node) {
 				reporter := &shutdowntest.Reporter{FlushTakes: 100 * time.Millisecond}
 				n.opts.Reporter = reporter
 				n.killer.Default = shutdowntest.Behaviour{Takes: 4 * time.Second}
@@ -107,9 +107,9 @@ func TestTerminateAllContinuesAfterRun(t *testing.T) {
 				n.advance(time.Second)
 				requireEnded(t, n.stopRun())
 				require.NoError(t, <-done)
-				_, killed := n.killer.Kill("etcd")
-				require.True(t, killed)
-				require.Len(t, reporter.Flushed(), 2)
+				_, isKilled := n.killer.Kill("etcd")
+				require.True(t, isKilled)
+				require.Len(t, reporter.Flushed(), 2, "their final statuses")
 			})
 		})
 	}
@@ -136,7 +136,7 @@ func TestTerminateAllEndsEvenIfListPodsAlwaysFails(t *testing.T) {
 // report starts at 3 s. It also has web, which the shutdown began to kill at 0 s and which ends at 4 s. etcd is killed then,
 // and ends at 8 s.
 func TestTheReportOfALateTerminateAllHasTheRightTimes(t *testing.T) {
-	inBubble(t, twoPods(), func(t *testing.T, n *node) {
+	inBubble(t, webAndEtcd(), func(t *testing.T, n *node) {
 		n.killer.Default = shutdowntest.Behaviour{Takes: 4 * time.Second}
 		n.run()
 		began := time.Now()
@@ -158,7 +158,7 @@ func TestTheReportOfALateTerminateAllHasTheRightTimes(t *testing.T) {
 // further pod is killed.
 func TestTerminateAllEndsWithItsContext(t *testing.T) {
 	errStopped := errors.New("stopped waiting")
-	inBubble(t, twoPods(), func(t *testing.T, n *node) {
+	inBubble(t, webAndEtcd(), func(t *testing.T, n *node) {
 		n.killer.Default = shutdowntest.Behaviour{Hangs: true}
 		n.run()
 		began := time.Now()
@@ -168,10 +168,9 @@ func TestTerminateAllEndsWithItsContext(t *testing.T) {
 		require.ErrorIs(t, err, errStopped)
 		require.ErrorContains(t, err, "pod default/web: not known to have ended")
 		require.Equal(t, 3*time.Second, time.Since(began))
-		require.Zero(t, report.Ended)
+		require.Zero(t, report.Ended, "the drain has no end")
 		n.advance(time.Minute)
-		require.Equal(t, []string{"web"}, names(n.lastReport()))
-		require.Error(t, n.m.ShutdownStatus())
+		require.Equal(t, []string{"web"}, names(n.lastReport()), "etcd is not killed")
 	})
 }
 
@@ -215,7 +214,7 @@ func TestTerminateAllWaitsForOnReport(t *testing.T) {
 		"OnReport hangs without Run": {takes: time.Minute, timeout: time.Hour, took: 20 * time.Second, err: "calls that have not returned: Options.OnReport"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			inBubble(t, twoPods(), func(t *testing.T, n *node) {
+			inBubble(t, webAndEtcd(), func(t *testing.T, n *node) {
 				n.opts.OnReport = func(context.Context, shutdown.Report) { <-time.After(test.takes) }
 				if test.runs {
 					n.run()

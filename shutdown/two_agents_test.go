@@ -14,25 +14,26 @@ import (
 // seconds for the folder. Then it works without the folder, and its report says so. A third agent gets the folder
 // when the first one ends.
 func TestTheSecondAgentWorksWithoutTheStateFolder(t *testing.T) {
-	inBubbleWithState(t, twoPods(), func(t *testing.T, n *node, one *boot) {
+	inBubbleWithState(t, webAndEtcd(), func(t *testing.T, n *node, one *boot) {
 		n.runOnBoot(one)
 		other := n.startOther(one)
 		n.advance(200 * time.Millisecond)
-		require.Equal(t, 1, other.host.Held())
-		require.False(t, other.m.Admit(nil).Admit)
+		require.Equal(t, 1, other.host.Held(), "the inhibitor lock")
+		require.False(t, other.admitsNewPods())
 		<-other.m.Ready()
-		require.True(t, other.m.Admit(nil).Admit)
+		require.True(t, other.admitsNewPods())
 		other.announce()
 		other.advance(3 * time.Second)
 		require.Contains(t, other.lastReport().Errors[0], "another agent uses it")
 		require.False(t, fileContains(filepath.Join(n.opts.StateDir, logFile), "shutdown"), "the second agent writes nothing")
 		other.end()
 
+		// A third agent starts, and then the first one ends.
 		third := n.startOther(one)
 		n.advance(time.Second)
 		n.end()
 		n.advance(100 * time.Millisecond)
-		require.True(t, third.m.Admit(nil).Admit)
+		require.True(t, third.admitsNewPods())
 		third.end()
 	})
 }
