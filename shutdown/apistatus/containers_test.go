@@ -100,17 +100,17 @@ func TestContainerStatusesInATerminalPhase(t *testing.T) {
 	type words = []string
 	type lists struct{ init, main, ephemeral words }
 	for name, test := range map[string]struct{ node, want lists }{
-		"all running":          {lists{main: words{runs, runs}}, lists{main: words{unknown, unknown}}},
-		"known exit codes":     {lists{main: words{sigterm, runs, succeeds}}, lists{main: words{sigterm, unknown, succeeds}}},
-		"waiting":              {lists{main: words{waits, restarts, nothing}}, lists{main: words{unknown, unknown, unknown}}},
-		"ephemeral":            {lists{main: words{sigterm}, ephemeral: words{runs, succeeds}}, lists{main: words{sigterm}, ephemeral: words{unknown, succeeds}}},
-		"sidecars":             {lists{init: words{succeeds, runs}, main: words{runs}}, lists{init: words{succeeds, unknown}, main: words{unknown}}},
-		"first init running":   {lists{init: words{runs, waits}, main: words{waits}}, lists{init: words{unknown, waits}, main: words{waits}}},
-		"second init restarts": {lists{init: words{waits, restarts, waits}, main: words{waits}}, lists{init: words{unknown, unknown, waits}, main: words{waits}}},
-		"nothing started":      {lists{init: words{waits, waits}, main: words{waits}}, lists{init: words{unknown, waits}, main: words{waits}}},
-		"inits succeeded":      {lists{init: words{succeeds, succeeds}, main: words{waits}}, lists{init: words{succeeds, succeeds}, main: words{unknown}}},
-		"last init running":    {lists{init: words{succeeds, runs}, main: words{waits}}, lists{init: words{succeeds, unknown}, main: words{waits}}},
-		"first init failed":    {lists{init: words{sigterm, waits}, main: words{waits}}, lists{init: words{sigterm, waits}, main: words{waits}}},
+		"all running":          {node: lists{main: words{runs, runs}}, want: lists{main: words{unknown, unknown}}},
+		"known exit codes":     {node: lists{main: words{sigterm, runs, succeeds}}, want: lists{main: words{sigterm, unknown, succeeds}}},
+		"waiting":              {node: lists{main: words{waits, restarts, nothing}}, want: lists{main: words{unknown, unknown, unknown}}},
+		"ephemeral":            {node: lists{main: words{sigterm}, ephemeral: words{runs, succeeds}}, want: lists{main: words{sigterm}, ephemeral: words{unknown, succeeds}}},
+		"sidecars":             {node: lists{init: words{succeeds, runs}, main: words{runs}}, want: lists{init: words{succeeds, unknown}, main: words{unknown}}},
+		"first init running":   {node: lists{init: words{runs, waits}, main: words{waits}}, want: lists{init: words{unknown, waits}, main: words{waits}}},
+		"second init restarts": {node: lists{init: words{waits, restarts, waits}, main: words{waits}}, want: lists{init: words{unknown, unknown, waits}, main: words{waits}}},
+		"nothing started":      {node: lists{init: words{waits, waits}, main: words{waits}}, want: lists{init: words{unknown, waits}, main: words{waits}}},
+		"inits succeeded":      {node: lists{init: words{succeeds, succeeds}, main: words{waits}}, want: lists{init: words{succeeds, succeeds}, main: words{unknown}}},
+		"last init running":    {node: lists{init: words{succeeds, runs}, main: words{waits}}, want: lists{init: words{succeeds, unknown}, main: words{waits}}},
+		"first init failed":    {node: lists{init: words{sigterm, waits}, main: words{waits}}, want: lists{init: words{sigterm, waits}, main: words{waits}}},
 	} {
 		for _, phase := range []v1.PodPhase{v1.PodFailed, v1.PodSucceeded} {
 			t.Run(name+" "+string(phase), func(t *testing.T) {
@@ -126,7 +126,7 @@ func TestContainerStatusesInATerminalPhase(t *testing.T) {
 				require.Equal(t, test.want, lists{
 					wordsFromStatuses(t, got.InitContainerStatuses), wordsFromStatuses(t, got.ContainerStatuses), wordsFromStatuses(t, got.EphemeralContainerStatuses),
 				})
-				require.Equal(t, was, pod, "the pod is not modified")
+				require.Equal(t, was, pod, "FlushPod does not modify the pod")
 			})
 		}
 	}
@@ -141,17 +141,18 @@ func TestAWaitingContainerMayHaveStartedOnlyAfterTheLastInitContainer(t *testing
 		statuses []string       // of the init containers
 		want     string         // the status of the regular container
 	}{
-		"no init status":                  {containersOf(1), nil, waits},
-		"no status of the last init":      {containersOf(2), []string{succeeds}, waits},
-		"the last init, a sidecar, runs":  {sidecarsOf(1), []string{runs}, unknown},
-		"the last init, a sidecar, waits": {sidecarsOf(1), []string{restarts}, waits},
+		"no init status":                  {inits: containersOf(1), want: waits},
+		"no status of the last init":      {inits: containersOf(2), statuses: []string{succeeds}, want: waits},
+		"the last init, a sidecar, runs":  {inits: sidecarsOf(1), statuses: []string{runs}, want: unknown},
+		"the last init, a sidecar, waits": {inits: sidecarsOf(1), statuses: []string{restarts}, want: waits},
 	} {
 		t.Run(name, func(t *testing.T) {
 			pod := running("web")
 			pod.Spec.InitContainers = test.inits
 			pod.Status.InitContainerStatuses = statusesFromWords(test.statuses)
 			pod.Status.Phase, pod.Status.ContainerStatuses = v1.PodFailed, statusesFromWords([]string{waits})
-			require.Equal(t, []string{test.want}, wordsFromStatuses(t, flush(t, running("web"), pod).pod(t, "web").Status.ContainerStatuses))
+			written := flush(t, running("web"), pod).pod(t, "web").Status
+			require.Equal(t, []string{test.want}, wordsFromStatuses(t, written.ContainerStatuses))
 		})
 	}
 }
@@ -160,9 +161,9 @@ func TestAWaitingContainerMayHaveStartedOnlyAfterTheLastInitContainer(t *testing
 // containers has ended. Otherwise the API server keeps the statuses that it has.
 func TestContainerStatusesInANonTerminalPhase(t *testing.T) {
 	for name, test := range map[string]struct{ server, node, want []string }{
-		"one has ended":  {[]string{runs, runs}, []string{sigterm, runs}, []string{sigterm, runs}},
-		"none has ended": {[]string{sigterm, runs}, []string{runs, runs}, []string{sigterm, runs}},
-		"no status":      {[]string{runs}, nil, []string{runs}},
+		"one has ended":  {server: []string{runs, runs}, node: []string{sigterm, runs}, want: []string{sigterm, runs}},
+		"none has ended": {server: []string{sigterm, runs}, node: []string{runs, runs}, want: []string{sigterm, runs}},
+		"no status":      {server: []string{runs}, node: nil, want: []string{runs}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			server, pod := running("web"), ended(running("web"))

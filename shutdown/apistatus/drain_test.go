@@ -15,7 +15,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/kubegrace/kubegrace/internal/apiserverproxy"
-	"github.com/kubegrace/kubegrace/shutdown"
 	"github.com/kubegrace/kubegrace/shutdown/plan"
 	"github.com/kubegrace/kubegrace/shutdown/shutdowntest"
 	"github.com/kubegrace/kubegrace/shutdown/source"
@@ -40,9 +39,9 @@ func showsShutdown(node *v1.Node) bool {
 	return len(all) == 2 && all[0] == notReady && all[1].Status == v1.ConditionTrue
 }
 
-// 110 pods use all their grace period. Each request takes 20 ms, and the first three patches, which are of the node, fail
-// with a conflict. When a pod is killed (OnKill), the node already has the conditions of a shutdown. When the inhibitor lock
-// is released, the API server has all final statuses, and the shutdown has taken at most the planned time.
+// 110 pods use all their grace period. Each request takes 20 ms, and the first three patches fail with a conflict. When a pod is
+// killed, the node already has the conditions of a shutdown. When the inhibitor lock is released, the API server has all final
+// statuses, and the shutdown has taken at most the planned time.
 func TestANodeIsReportedBeforeTheKillsAndItsPodsBeforeTheRelease(t *testing.T) {
 	pods := fullNode(110)
 	inBubble(t, pods, func(t *testing.T, c *cluster, a *agent) {
@@ -55,6 +54,7 @@ func TestANodeIsReportedBeforeTheKillsAndItsPodsBeforeTheRelease(t *testing.T) {
 		a.killer.Default = shutdowntest.Behaviour{Takes: time.Hour} // longer than any grace period
 		a.run()
 		defer a.end()
+
 		began := time.Now()
 		report := a.shutDown(source.KindPoweroff)
 		require.Empty(t, report.Errors)
@@ -67,20 +67,7 @@ func TestANodeIsReportedBeforeTheKillsAndItsPodsBeforeTheRelease(t *testing.T) {
 		for _, pod := range pods {
 			require.Equal(t, v1.PodFailed, c.pod(t, pod.Name).Status.Phase)
 		}
-		for _, kill := range a.killer.Kills() {
-			require.Equal(t, "GraceExceeded", outcomeOf(report, kill.Pod.Name))
-		}
 	})
-}
-
-// outcomeOf returns the outcome of a pod in the report; "": the pod is not in it.
-func outcomeOf(report shutdown.Report, name string) string {
-	for _, pod := range report.Pods {
-		if pod.Name == name {
-			return pod.Outcome
-		}
-	}
-	return ""
 }
 
 // A node with 20 pods, which end after 1 s, is shut down with a real API server and in real time. OnKill checks that the
@@ -109,9 +96,8 @@ func TestANodeIsReportedBeforeTheKillsAndItsPodsBeforeTheReleaseOverTCP(t *testi
 	require.Equal(t, 20, atRelease)
 }
 
-// The API server dies when the pod web is killed, so the lock is released before the server has web's final status. The API
-// server comes back. The next agent, which finds no pods on the node, sends the status: it has it from the state log in
-// StateDir.
+// The API server dies when the pod web is killed, so the lock is released before the server has web's final status. After a reboot the
+// next agent, which finds no pods on the node, sends the status: it has it from the state log in StateDir.
 func TestTheNextAgentSendsAFinalStatus(t *testing.T) {
 	web := workload("web", 0, 1)
 	server, r := serve(t, nodeOf(ready), web)
@@ -121,11 +107,13 @@ func TestTheNextAgentSendsAFinalStatus(t *testing.T) {
 	a.run()
 	require.Equal(t, []string{"web"}, unflushedNames(a.shutDown(source.KindPoweroff)))
 	a.end()
+
+	// The API server comes back, and another agent starts after a reboot.
 	require.NoError(t, server.Revive())
 	require.Zero(t, server.finalStatusCount())
 
-	a.host.SetPending(nil) // the machine has booted again,
-	a.pods = nil           // and the pod is gone from the node
+	a.host.SetPending(nil)
+	a.pods = nil // the pod is gone from the node
 	a.run()
 	defer a.end()
 	require.Eventually(t, func() bool { return server.finalStatusCount() == 1 }, time.Minute, 10*time.Millisecond)

@@ -29,9 +29,9 @@ type outcome struct {
 // isTimeout reports whether err says that a request got no answer in time.
 func isTimeout(err error) bool { return errors.Is(err, context.DeadlineExceeded) }
 
-// One request of FlushPod meets a fault of the network or of the API server. FlushPod fails with an error that names
-// the fault, and makes no further request, except one that reads the pod after a conflict. The next call, without a fault,
-// succeeds. (A slow answer is no fault.)
+// FlushPod makes two requests, a patch and a delete, and one of them meets a fault of the network or of the API server. FlushPod fails
+// with an error that names the fault, and makes no further request, except one that reads the pod after a conflict. The next call,
+// without a fault, succeeds. (A slow answer is no fault.)
 func TestAServerFaultFailsOneAttempt(t *testing.T) {
 	asksToWait := func(err error) bool { // client-go would wait, and hide the answer
 		seconds, ok := apierrors.SuggestsClientDelay(err)
@@ -41,21 +41,20 @@ func TestAServerFaultFailsOneAttempt(t *testing.T) {
 		var status apierrors.APIStatus
 		return !isTimeout(err) && !errors.As(err, &status)
 	}
-	// Without a fault there are two requests, a patch and a delete.
 	for name, test := range map[string]struct {
 		fault apiserverproxy.Fault
 		verb  string // the request with the fault
 		want  outcome
 		names func(error) bool // reports whether the error names the fault; nil: there is no error
 	}{
-		"slow":                {apiserverproxy.Fault{Delay: shortTimeout / 4}, "patch", outcome{removed: true, requests: 2}, nil},
-		"conflict":            {apiserverproxy.Fault{Status: http.StatusConflict}, "patch", outcome{failed: true, requests: 2}, apierrors.IsConflict},
-		"rate limited":        {apiserverproxy.Fault{Status: http.StatusTooManyRequests, RetryAfter: time.Minute}, "patch", outcome{failed: true, requests: 1}, asksToWait},
-		"dropped":             {apiserverproxy.Fault{Drop: true}, "patch", outcome{failed: true, requests: 1}, isNetworkError},
-		"hanging":             {apiserverproxy.Fault{Hang: true}, "patch", outcome{failed: true, requests: 1}, isTimeout},
-		"lost answer":         {apiserverproxy.Fault{Lost: true}, "patch", outcome{failed: true, written: true, requests: 1}, isNetworkError},
-		"delete rate limited": {apiserverproxy.Fault{Status: http.StatusTooManyRequests, RetryAfter: time.Minute}, "delete", outcome{failed: true, written: true, requests: 2}, asksToWait},
-		"delete, lost answer": {apiserverproxy.Fault{Lost: true}, "delete", outcome{failed: true, removed: true, requests: 2}, isNetworkError},
+		"slow":                {fault: apiserverproxy.Fault{Delay: shortTimeout / 4}, verb: "patch", want: outcome{removed: true, requests: 2}},
+		"conflict":            {fault: apiserverproxy.Fault{Status: http.StatusConflict}, verb: "patch", want: outcome{failed: true, requests: 2}, names: apierrors.IsConflict},
+		"rate limited":        {fault: apiserverproxy.Fault{Status: http.StatusTooManyRequests, RetryAfter: time.Minute}, verb: "patch", want: outcome{failed: true, requests: 1}, names: asksToWait},
+		"dropped":             {fault: apiserverproxy.Fault{Drop: true}, verb: "patch", want: outcome{failed: true, requests: 1}, names: isNetworkError},
+		"hanging":             {fault: apiserverproxy.Fault{Hang: true}, verb: "patch", want: outcome{failed: true, requests: 1}, names: isTimeout},
+		"lost answer":         {fault: apiserverproxy.Fault{Lost: true}, verb: "patch", want: outcome{failed: true, written: true, requests: 1}, names: isNetworkError},
+		"delete rate limited": {fault: apiserverproxy.Fault{Status: http.StatusTooManyRequests, RetryAfter: time.Minute}, verb: "delete", want: outcome{failed: true, written: true, requests: 2}, names: asksToWait},
+		"delete, lost answer": {fault: apiserverproxy.Fault{Lost: true}, verb: "delete", want: outcome{failed: true, removed: true, requests: 2}, names: isNetworkError},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -74,7 +73,7 @@ func TestAServerFaultFailsOneAttempt(t *testing.T) {
 			}
 			require.Equal(t, test.want, outcome{failed: err != nil, written: server.finalStatusCount() == 1, removed: len(server.pods()) == 0, requests: len(server.Requests())})
 			require.NoError(t, server.reporter(time.Minute).FlushPod(t.Context(), pod), "the next attempt")
-			require.Empty(t, server.pods())
+			require.Empty(t, server.pods(), "the pod is deleted")
 		})
 	}
 }

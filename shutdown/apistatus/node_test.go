@@ -69,9 +69,11 @@ func conditionTexts(conditions []v1.NodeCondition) []conditionText {
 // reboot is the state of a node that reboots.
 var reboot = shutdown.NodeState{ShuttingDown: true, Kind: source.KindReboot}
 
-// A node has the conditions found, and PublishNode publishes state: the conditions become want. After a shutdown only
-// those conditions are reset that the shutdown has set; those of the agent, of the node controller and of other programs
-// stay. Where no condition changes, nothing is written, because PublishNode is called at each boot.
+// noneNow is the state of a node without a shutdown.
+var noneNow = shutdown.NodeState{}
+
+// A node has the conditions found. PublishNode publishes a reboot, or that no shutdown is in progress (noneNow), as at each boot. It
+// changes only the conditions that a shutdown sets, and writes nothing if none of them changes.
 func TestPublishNodeChangesOnlyItsOwnConditions(t *testing.T) {
 	unknown := conditionText{v1.NodeReady, v1.ConditionUnknown, "NodeStatusUnknown", "Kubelet stopped posting node status."}
 	broken := conditionText{v1.NodeReady, v1.ConditionFalse, "KubeletNotReady", "container runtime is down"}
@@ -81,32 +83,32 @@ func TestPublishNodeChangesOnlyItsOwnConditions(t *testing.T) {
 		state shutdown.NodeState
 		want  []conditionText
 	}{
-		"shutdown":                        {[]conditionText{ready, pressure}, reboot, []conditionText{notReady, pressure, rebooting}},
-		"shutdown of a new node":          {nil, reboot, []conditionText{notReady, rebooting}},
-		"shutdown of a broken node":       {[]conditionText{broken}, reboot, []conditionText{notReady, rebooting}},
-		"shutdown after another":          {[]conditionText{ready, noShutdown}, reboot, []conditionText{notReady, rebooting}},
-		"shutdown, partly published":      {[]conditionText{notReady}, reboot, []conditionText{notReady, rebooting}},
-		"reset":                           {[]conditionText{notReady, rebooting}, shutdown.NodeState{}, []conditionText{ready, noShutdown}},
-		"reset after a heartbeat":         {[]conditionText{ready, rebooting}, shutdown.NodeState{}, []conditionText{ready, noShutdown}},
-		"reset on a broken node":          {[]conditionText{broken, rebooting}, shutdown.NodeState{}, []conditionText{broken, noShutdown}},
-		"reset after an outage":           {[]conditionText{unknown, rebooting}, shutdown.NodeState{}, []conditionText{unknown, noShutdown}},
-		"reset, only Ready was published": {[]conditionText{notReady}, shutdown.NodeState{}, []conditionText{ready}},
-		"published already":               {[]conditionText{notReady, rebooting}, reboot, []conditionText{notReady, rebooting}},
-		"boot":                            {[]conditionText{ready}, shutdown.NodeState{}, []conditionText{ready}},
-		"boot of a new node":              {nil, shutdown.NodeState{}, nil},
-		"boot after an outage":            {[]conditionText{unknown}, shutdown.NodeState{}, []conditionText{unknown}},
-		"reset already":                   {[]conditionText{ready, noShutdown}, shutdown.NodeState{}, []conditionText{ready, noShutdown}},
-		"reset by another":                {[]conditionText{ready, foreign}, shutdown.NodeState{}, []conditionText{ready, foreign}},
-		"drain of another over":           {[]conditionText{ready, drained}, shutdown.NodeState{}, []conditionText{ready, drained}},
+		"shutdown":                        {found: []conditionText{ready, pressure}, state: reboot, want: []conditionText{notReady, pressure, rebooting}},
+		"shutdown of a new node":          {state: reboot, want: []conditionText{notReady, rebooting}},
+		"shutdown of a broken node":       {found: []conditionText{broken}, state: reboot, want: []conditionText{notReady, rebooting}},
+		"shutdown after another":          {found: []conditionText{ready, noShutdown}, state: reboot, want: []conditionText{notReady, rebooting}},
+		"shutdown, partly published":      {found: []conditionText{notReady}, state: reboot, want: []conditionText{notReady, rebooting}},
+		"reset":                           {found: []conditionText{notReady, rebooting}, state: noneNow, want: []conditionText{ready, noShutdown}},
+		"reset after a heartbeat":         {found: []conditionText{ready, rebooting}, state: noneNow, want: []conditionText{ready, noShutdown}},
+		"reset on a broken node":          {found: []conditionText{broken, rebooting}, state: noneNow, want: []conditionText{broken, noShutdown}},
+		"reset after an outage":           {found: []conditionText{unknown, rebooting}, state: noneNow, want: []conditionText{unknown, noShutdown}},
+		"reset, only Ready was published": {found: []conditionText{notReady}, state: noneNow, want: []conditionText{ready}},
+		"published already":               {found: []conditionText{notReady, rebooting}, state: reboot, want: []conditionText{notReady, rebooting}},
+		"boot":                            {found: []conditionText{ready}, state: noneNow, want: []conditionText{ready}},
+		"boot of a new node":              {state: noneNow},
+		"boot after an outage":            {found: []conditionText{unknown}, state: noneNow, want: []conditionText{unknown}},
+		"reset already":                   {found: []conditionText{ready, noShutdown}, state: noneNow, want: []conditionText{ready, noShutdown}},
+		"reset by another":                {found: []conditionText{ready, foreign}, state: noneNow, want: []conditionText{ready, foreign}},
+		"drain of another over":           {found: []conditionText{ready, drained}, state: noneNow, want: []conditionText{ready, drained}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			c := newCluster(nodeOf(test.found...))
 			require.NoError(t, c.reporter(t).PublishNode(t.Context(), test.state))
 			node := c.node(t)
 			require.Equal(t, test.want, conditionTexts(node.Status.Conditions))
-			require.Equal(t, nodeOf().Status.Addresses, node.Status.Addresses)
+			require.Equal(t, nodeOf().Status.Addresses, node.Status.Addresses, "the rest of the status stays")
 			if slices.Equal(test.found, test.want) {
-				require.Equal(t, []string{"get"}, c.verbs())
+				require.Equal(t, []string{"get"}, c.verbs(), "nothing is written")
 				return
 			}
 			require.Equal(t, []string{"get", "patch status"}, c.verbs())
@@ -138,46 +140,39 @@ func TestDrainInProgressIsPublishedWithItsFeature(t *testing.T) {
 		on    []conditionText // and with the feature on
 	}{
 		"shutdown": {
-			[]conditionText{ready},
-			reboot,
-			[]conditionText{notReady, rebooting},
-			[]conditionText{notReady, rebooting, drains},
+			found: []conditionText{ready}, state: reboot,
+			off: []conditionText{notReady, rebooting},
+			on:  []conditionText{notReady, rebooting, drains},
 		},
 		"shutdown after another": {
-			[]conditionText{ready, noShutdown, noDrain},
-			reboot,
-			[]conditionText{notReady, rebooting, noDrain},
-			[]conditionText{notReady, rebooting, drains},
+			found: []conditionText{ready, noShutdown, noDrain}, state: reboot,
+			off: []conditionText{notReady, rebooting, noDrain},
+			on:  []conditionText{notReady, rebooting, drains},
 		},
 		"shutdown of a node that was drained": {
-			[]conditionText{ready, drained},
-			reboot,
-			[]conditionText{notReady, drained, rebooting},
-			[]conditionText{notReady, drains, rebooting},
+			found: []conditionText{ready, drained}, state: reboot,
+			off: []conditionText{notReady, drained, rebooting},
+			on:  []conditionText{notReady, drains, rebooting},
 		},
 		"shutdown of a node that kubectl drains": {
-			[]conditionText{ready, kubectlDrains},
-			reboot,
-			[]conditionText{notReady, kubectlDrains, rebooting},
-			[]conditionText{notReady, kubectlDrains, rebooting},
+			found: []conditionText{ready, kubectlDrains}, state: reboot,
+			off: []conditionText{notReady, kubectlDrains, rebooting},
+			on:  []conditionText{notReady, kubectlDrains, rebooting},
 		},
 		"reset": {
-			[]conditionText{notReady, rebooting, drains},
-			shutdown.NodeState{},
-			[]conditionText{ready, noShutdown, noDrain}, // a previous agent had the feature
-			[]conditionText{ready, noShutdown, noDrain},
+			found: []conditionText{notReady, rebooting, drains}, state: noneNow,
+			off: []conditionText{ready, noShutdown, noDrain}, // a previous agent had the feature
+			on:  []conditionText{ready, noShutdown, noDrain},
 		},
 		"reset on a node that an admin drains": {
-			[]conditionText{notReady, rebooting, adminDrains},
-			shutdown.NodeState{},
-			[]conditionText{ready, noShutdown, adminDrains},
-			[]conditionText{ready, noShutdown, adminDrains},
+			found: []conditionText{notReady, rebooting, adminDrains}, state: noneNow,
+			off: []conditionText{ready, noShutdown, adminDrains},
+			on:  []conditionText{ready, noShutdown, adminDrains},
 		},
 		"reset, only DrainInProgress is left": {
-			[]conditionText{ready, drains},
-			shutdown.NodeState{},
-			[]conditionText{ready, noDrain},
-			[]conditionText{ready, noDrain},
+			found: []conditionText{ready, drains}, state: noneNow,
+			off: []conditionText{ready, noDrain},
+			on:  []conditionText{ready, noDrain},
 		},
 	} {
 		for on, want := range map[bool][]conditionText{false: test.off, true: test.on} {
@@ -188,7 +183,7 @@ func TestDrainInProgressIsPublishedWithItsFeature(t *testing.T) {
 				require.Equal(t, want, conditionTexts(c.node(t).Status.Conditions))
 				require.Equal(t, []string{"get", "patch status"}, c.verbs(), "all in one request")
 				require.NoError(t, r.PublishNode(t.Context(), test.state))
-				require.Equal(t, []string{"get", "patch status", "get"}, c.verbs(), "the second call changes nothing")
+				require.Len(t, c.callsOf("patch status"), 1, "the second call writes nothing")
 			})
 		}
 	}
@@ -198,15 +193,14 @@ func TestDrainInProgressIsPublishedWithItsFeature(t *testing.T) {
 // node has not been ready.
 func TestTransitionTimeChangesOnlyWithTheStatus(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		broken := conditionText{v1.NodeReady, v1.ConditionFalse, "KubeletNotReady", "container runtime is down"}
-		c := newCluster(nodeOf(broken))
+		c := newCluster(nodeOf(conditionText{v1.NodeReady, v1.ConditionFalse, "KubeletNotReady", "container runtime is down"}))
 		now := metav1.Now()
 		require.NoError(t, c.reporter(t).PublishNode(t.Context(), reboot))
-		got := c.node(t).Status.Conditions
-		require.True(t, got[0].LastHeartbeatTime.Equal(&now))
-		require.True(t, got[0].LastTransitionTime.Equal(&before), "it was not ready before")
-		require.True(t, got[1].LastHeartbeatTime.Equal(&now))
-		require.True(t, got[1].LastTransitionTime.Equal(&now))
+		ready, inProgress := c.node(t).Status.Conditions[0], c.node(t).Status.Conditions[1]
+		require.True(t, ready.LastHeartbeatTime.Equal(&now))
+		require.True(t, ready.LastTransitionTime.Equal(&before), "it was not ready before")
+		require.True(t, inProgress.LastHeartbeatTime.Equal(&now))
+		require.True(t, inProgress.LastTransitionTime.Equal(&now), "it is new")
 	})
 }
 
@@ -216,7 +210,7 @@ func TestReadyOptionIsRestoredAfterAShutdown(t *testing.T) {
 	broken := v1.NodeCondition{Type: "Wrong", Status: v1.ConditionFalse, Reason: "KubeletNotReady", Message: "container runtime is down"}
 	c := newCluster(nodeOf(notReady))
 	r := c.reporter(t, func(opts *apistatus.Options) { opts.Ready = func() v1.NodeCondition { return broken } })
-	require.NoError(t, r.PublishNode(t.Context(), shutdown.NodeState{}))
+	require.NoError(t, r.PublishNode(t.Context(), noneNow))
 	require.Equal(t, []conditionText{{v1.NodeReady, v1.ConditionFalse, "KubeletNotReady", "container runtime is down"}},
 		conditionTexts(c.node(t).Status.Conditions))
 }
@@ -237,9 +231,9 @@ func TestNodeConditions(t *testing.T) {
 		state shutdown.NodeState
 		want  []conditionText
 	}{
-		"reboot":  {reboot, []conditionText{notReady, rebooting}},
-		"unknown": {shutdown.NodeState{ShuttingDown: true}, []conditionText{notReady, {inProgress, v1.ConditionTrue, "NodeShutdown", shutdownMessage}}},
-		"no":      {shutdown.NodeState{}, []conditionText{{v1.NodeReady, v1.ConditionFalse, "KubeletNotReady", "container runtime is down"}, noShutdown}},
+		"reboot":                      {state: reboot, want: []conditionText{notReady, rebooting}},
+		"shutdown of an unknown kind": {state: shutdown.NodeState{ShuttingDown: true}, want: []conditionText{notReady, {inProgress, v1.ConditionTrue, "NodeShutdown", shutdownMessage}}},
+		"no shutdown":                 {state: noneNow, want: []conditionText{{v1.NodeReady, v1.ConditionFalse, "KubeletNotReady", "container runtime is down"}, noShutdown}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got := apistatus.NodeConditions(test.state, broken, now)

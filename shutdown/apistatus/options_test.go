@@ -15,7 +15,6 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/util/flowcontrol"
 
-	"github.com/kubegrace/kubegrace/shutdown"
 	"github.com/kubegrace/kubegrace/shutdown/apistatus"
 )
 
@@ -38,7 +37,7 @@ func TestMethodsOfTheZeroReporterFail(t *testing.T) {
 	ended := &v1.Pod{Status: v1.PodStatus{Phase: v1.PodSucceeded}}
 	for _, r := range []*apistatus.Reporter{nil, {}} {
 		for name, err := range map[string]error{
-			"PublishNode":      r.PublishNode(t.Context(), shutdown.NodeState{}),
+			"PublishNode":      r.PublishNode(t.Context(), noneNow),
 			"FlushPod":         r.FlushPod(t.Context(), ended),
 			"MarkNotReady":     r.MarkNotReady(t.Context(), ended),
 			"RestoreReadiness": r.RestoreReadiness(t.Context(), ended),

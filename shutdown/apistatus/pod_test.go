@@ -70,9 +70,8 @@ func TestReadinessSucceedsForAPodThatIsGone(t *testing.T) {
 	require.NoError(t, c.reporter(t).RestoreReadiness(t.Context(), static))
 }
 
-// The caller decides by the API server's answer whether and when it repeats FlushPod, so the error must wrap
-// that answer. FlushPod itself makes one attempt, and does not delete the pod after a failure. After a conflict it reads the
-// pod, which is no second attempt: a conflict may also mean that another pod has taken the name.
+// A patch of FlushPod fails. The error wraps the API server's answer, by which the caller decides whether and when it repeats FlushPod.
+// FlushPod itself neither repeats the patch nor deletes the pod.
 func TestErrorsWrapTheServersAnswer(t *testing.T) {
 	wrapsDelay := func(err error) bool {
 		seconds, _ := apierrors.SuggestsClientDelay(err)
@@ -87,15 +86,15 @@ func TestErrorsWrapTheServersAnswer(t *testing.T) {
 		wraps func(error) bool // reports whether FlushPod's error wraps err
 		want  []string         // the requests
 	}{
-		"a conflict":          {statusError(http.StatusConflict), apierrors.IsConflict, []string{"patch status", "get"}}, // get: is it still the same pod?
-		"forbidden":           {statusError(http.StatusForbidden), apierrors.IsForbidden, []string{"patch status"}},
-		"unauthorized":        {statusError(http.StatusUnauthorized), apierrors.IsUnauthorized, []string{"patch status"}},
-		"too many requests":   {apierrors.NewTooManyRequests("slow down", 7), wrapsDelay, []string{"patch status"}},
-		"an internal error":   {statusError(http.StatusInternalServerError), apierrors.IsInternalError, []string{"patch status"}},
-		"invalid":             {invalid, apierrors.IsInvalid, []string{"patch status"}},
-		"invalid, no details": {bare, apierrors.IsInvalid, []string{"patch status"}},
-		"a proxy's 404":       {fromProxy, apierrors.IsNotFound, []string{"patch status"}},
-		"a network error":     {errRefused, func(err error) bool { return errors.Is(err, errRefused) }, []string{"patch status"}},
+		"a conflict":          {err: statusError(http.StatusConflict), wraps: apierrors.IsConflict, want: []string{"patch status", "get"}}, // the get finds out whether another pod has taken the name
+		"forbidden":           {err: statusError(http.StatusForbidden), wraps: apierrors.IsForbidden, want: []string{"patch status"}},
+		"unauthorized":        {err: statusError(http.StatusUnauthorized), wraps: apierrors.IsUnauthorized, want: []string{"patch status"}},
+		"too many requests":   {err: apierrors.NewTooManyRequests("slow down", 7), wraps: wrapsDelay, want: []string{"patch status"}},
+		"an internal error":   {err: statusError(http.StatusInternalServerError), wraps: apierrors.IsInternalError, want: []string{"patch status"}},
+		"invalid":             {err: invalid, wraps: apierrors.IsInvalid, want: []string{"patch status"}},
+		"invalid, no details": {err: bare, wraps: apierrors.IsInvalid, want: []string{"patch status"}},
+		"a proxy's 404":       {err: fromProxy, wraps: apierrors.IsNotFound, want: []string{"patch status"}},
+		"a network error":     {err: errRefused, wraps: func(err error) bool { return errors.Is(err, errRefused) }, want: []string{"patch status"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			c := newCluster(running("web"))
@@ -103,7 +102,7 @@ func TestErrorsWrapTheServersAnswer(t *testing.T) {
 			err := c.reporter(t).FlushPod(t.Context(), deleted(ended(running("web"))))
 			require.ErrorContains(t, err, "failed to patch the status of pod default/web: ")
 			require.True(t, test.wraps(err), "%v", err)
-			require.Equal(t, test.want, c.verbs(), "one attempt, no delete")
+			require.Equal(t, test.want, c.verbs(), "no second patch and no delete")
 			require.NoError(t, c.reporter(t).FlushPod(t.Context(), ended(running("web"))), "another attempt")
 		})
 	}
@@ -167,37 +166,39 @@ func TestFlushPodRemovesADeletedPod(t *testing.T) {
 }
 
 // The API server does not answer. A request ends after RequestTimeout (2 s by default), or with the context if that is
-// earlier, and the error says which. In the last case both requests of a call take 1.9 s, and succeed: each has its own 2 s.
-func TestEachRequestHasItsOwnTimeout(t *testing.T) {
+// earlier, and the error says which.
+func TestARequestEndsWithItsTimeout(t *testing.T) {
 	for name, test := range map[string]struct {
-		option  time.Duration // RequestTimeout
-		context time.Duration // the timeout of the context
-		want    time.Duration // how long the call takes
-		text    string        // of the error
+		requestTimeout time.Duration // 0: the default
+		ofContext      time.Duration // the timeout of the context
+		want           time.Duration // how long the call takes
+		text           string        // of the error
 	}{
-		"default": {option: 0, context: time.Hour, want: 2 * time.Second, text: "no answer within 2s: "},
-		"option":  {option: 5 * time.Second, context: time.Hour, want: 5 * time.Second, text: "no answer within 5s: "},
-		"context": {option: 0, context: time.Second, want: time.Second, text: "failed to patch the status of pod default/web: Get "},
+		"default": {ofContext: time.Hour, want: 2 * time.Second, text: "no answer within 2s: "},
+		"option":  {requestTimeout: 5 * time.Second, ofContext: time.Hour, want: 5 * time.Second, text: "no answer within 5s: "},
+		"context": {ofContext: time.Second, want: time.Second, text: "failed to patch the status of pod default/web: Get "},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				c := newCluster(running("web"))
 				c.fault = hang
-				r := c.reporter(t, func(opts *apistatus.Options) { opts.RequestTimeout = test.option })
+				r := c.reporter(t, func(opts *apistatus.Options) { opts.RequestTimeout = test.requestTimeout })
 				start := time.Now()
-				ctx, cancel := withTimeout(t, test.context)
+				ctx, cancel := withTimeout(t, test.ofContext)
 				defer cancel()
 				require.ErrorContains(t, r.FlushPod(ctx, ended(running("web"))), test.text)
 				require.Equal(t, test.want, time.Since(start))
 			})
 		})
 	}
-	t.Run("the second request has a new timeout", func(t *testing.T) {
-		synctest.Test(t, func(t *testing.T) {
-			c := newCluster(running("web"))
-			c.fault = delayAll(1900 * time.Millisecond) // both requests together need more than the 2 s of one
-			require.NoError(t, c.reporter(t).FlushPod(t.Context(), deleted(ended(running("web")))))
-		})
+}
+
+// FlushPod makes two requests, a patch and a delete, of 1.9 s each. Both succeed, because each has 2 s of its own.
+func TestEachRequestHasItsOwnTimeout(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newCluster(running("web"))
+		c.fault = delayAll(1900 * time.Millisecond)
+		require.NoError(t, c.reporter(t).FlushPod(t.Context(), deleted(ended(running("web")))))
 	})
 }
 
@@ -216,11 +217,11 @@ func TestStaticPodStatusGoesToTheMirrorPod(t *testing.T) {
 		server, pod map[string]string // the annotations of the API server's pod and of the node's pod
 		written     bool
 	}{
-		"its mirror pod":        {map[string]string{source: "file", mirror: "h1"}, map[string]string{source: "file", hash: "h1"}, true},
-		"of a URL":              {map[string]string{source: "http", mirror: "h1"}, map[string]string{source: "http", hash: "h1"}, true},
-		"without a hash":        {map[string]string{mirror: "h1"}, map[string]string{source: "file"}, true},
-		"mirror of another pod": {map[string]string{mirror: "h2"}, map[string]string{source: "file", hash: "h1"}, false},
-		"no mirror pod":         {nil, map[string]string{source: "file", hash: "h1"}, false},
+		"its mirror pod":        {server: map[string]string{source: "file", mirror: "h1"}, pod: map[string]string{source: "file", hash: "h1"}, written: true},
+		"of a URL":              {server: map[string]string{source: "http", mirror: "h1"}, pod: map[string]string{source: "http", hash: "h1"}, written: true},
+		"without a hash":        {server: map[string]string{mirror: "h1"}, pod: map[string]string{source: "file"}, written: true},
+		"mirror of another pod": {server: map[string]string{mirror: "h2"}, pod: map[string]string{source: "file", hash: "h1"}},
+		"no mirror pod":         {pod: map[string]string{source: "file", hash: "h1"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			server := withAnnotations(running("etcd"), "mirror", test.server)
@@ -228,13 +229,13 @@ func TestStaticPodStatusGoesToTheMirrorPod(t *testing.T) {
 			pod.Generation = 9
 			c := flush(t, server, pod)
 			if !test.written {
-				require.Equal(t, []string{"get"}, c.verbs())
+				require.Equal(t, []string{"get"}, c.verbs(), "nothing is written")
 				return
 			}
 			require.Equal(t, []string{"get", "patch status"}, c.verbs(), "a mirror pod is not deleted")
 			require.Contains(t, c.callsOf("patch status")[0].Body, `"uid":"mirror"`)
 			require.Equal(t, v1.PodFailed, c.pod(t, "etcd").Status.Phase)
-			require.NotContains(t, c.callsOf("patch status")[0].Body, "observedGeneration")
+			require.NotContains(t, c.callsOf("patch status")[0].Body, "observedGeneration", "the generation is the manifest's")
 		})
 	}
 	t.Run("the argument is the mirror pod", func(t *testing.T) {

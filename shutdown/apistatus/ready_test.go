@@ -105,25 +105,26 @@ func TestRestoreReadinessComputesReady(t *testing.T) {
 		status          v1.ConditionStatus
 		reason, message string
 	}{
-		"ready again": {func(*v1.Pod) {}, v1.ConditionTrue, "", ""},
-		"containers are not ready": {func(pod *v1.Pod) {
+		"ready again": {change: func(*v1.Pod) {}, status: v1.ConditionTrue},
+		"containers are not ready": {change: func(pod *v1.Pod) {
 			pod.Status.Conditions[containersReadyIndex] = v1.PodCondition{
 				Type: v1.ContainersReady, Status: v1.ConditionFalse,
 				Reason: "ContainersNotReady", Message: "containers with unready status: [a]",
 			}
-		}, v1.ConditionFalse, "ContainersNotReady", "containers with unready status: [a]"},
-		"no ContainersReady condition": {func(pod *v1.Pod) {
+		}, status: v1.ConditionFalse, reason: "ContainersNotReady", message: "containers with unready status: [a]"},
+		"no ContainersReady condition": {change: func(pod *v1.Pod) {
 			pod.Status.Conditions[containersReadyIndex].Type = "Other"
-		}, v1.ConditionFalse, "ContainersNotReady", ""},
-		"met readiness gate": {func(pod *v1.Pod) {
+		}, status: v1.ConditionFalse, reason: "ContainersNotReady"},
+		"met readiness gate": {change: func(pod *v1.Pod) {
 			pod.Spec.ReadinessGates = []v1.PodReadinessGate{{ConditionType: "example.com/gate"}}
-		}, v1.ConditionTrue, "", ""},
+		}, status: v1.ConditionTrue},
 		"unmet readiness gates": {
-			func(pod *v1.Pod) {
+			change: func(pod *v1.Pod) {
 				pod.Spec.ReadinessGates = []v1.PodReadinessGate{{ConditionType: "example.com/gate"}, {ConditionType: "example.com/none"}}
 				pod.Status.Conditions[gateIndex].Status = v1.ConditionFalse
-			}, v1.ConditionFalse, "ReadinessGatesNotReady",
-			`the status of pod readiness gate "example.com/gate" is not "True", but False, ` +
+			},
+			status: v1.ConditionFalse, reason: "ReadinessGatesNotReady",
+			message: `the status of pod readiness gate "example.com/gate" is not "True", but False, ` +
 				`corresponding condition of pod readiness gate "example.com/none" does not exist.`,
 		},
 	} {
@@ -133,7 +134,7 @@ func TestRestoreReadinessComputesReady(t *testing.T) {
 			pod.Status.Conditions[readyIndex].ObservedGeneration = 2 // the node's pod has the generation 1
 			test.change(pod)
 			got, _ := restore(t, pod)
-			require.EqualValues(t, 2, got.ObservedGeneration)
+			require.EqualValues(t, 2, got.ObservedGeneration, "that of the API server's pod")
 			require.Equal(t, test.status, got.Status)
 			require.Equal(t, test.reason, got.Reason)
 			require.Equal(t, test.message, got.Message)

@@ -15,7 +15,6 @@ import (
 	"k8s.io/client-go/kubernetes"
 
 	"github.com/kubegrace/kubegrace/internal/apiserverproxy"
-	"github.com/kubegrace/kubegrace/shutdown"
 	"github.com/kubegrace/kubegrace/shutdown/apistatus"
 )
 
@@ -68,7 +67,7 @@ func TestAReplacementPodIsNotChanged(t *testing.T) {
 			server, r := serve(t, web)
 			beforeFirst(server, method, func() { server.recreate(running("web")) })
 			require.NoError(t, r.FlushPod(t.Context(), deleted(ended(web))))
-			got := server.pod("web")
+			got := server.pod("web") // the new one
 			require.Equal(t, v1.PodRunning, got.Status.Phase)
 			require.NotEqual(t, web.UID, got.UID)
 			require.Nil(t, got.DeletionTimestamp)
@@ -108,7 +107,7 @@ func TestPublishNodeKeepsAConditionWrittenInBetween(t *testing.T) {
 	broken := conditionText{v1.NodeReady, v1.ConditionFalse, "KubeletNotReady", "container runtime is down"}
 	server, r := serve(t, nodeOf(notReady, rebooting))
 	beforeFirst(server, http.MethodPatch, func() { server.setNodeStatus(nodeOf(broken, rebooting)) })
-	require.NoError(t, r.PublishNode(t.Context(), shutdown.NodeState{}))
+	require.NoError(t, r.PublishNode(t.Context(), noneNow))
 	require.Equal(t, []conditionText{broken, noShutdown}, conditionTexts(server.node().Status.Conditions))
 }
 
@@ -161,7 +160,7 @@ func TestFinalStatusOnARealServer(t *testing.T) {
 		{v1.ContainersReady, v1.ConditionFalse, "PodFailed", 1, true},
 		{v1.DisruptionTarget, v1.ConditionTrue, "TerminationByKubelet", 1, true},
 	}, conditionSummaries(got))
-	require.Empty(t, readyOf(server.pod("web")).Message)
+	require.Empty(t, readyOf(server.pod("web")).Message, "that of MarkNotReady is gone")
 	require.NoError(t, r.FlushPod(t.Context(), pod), "again")
 	require.Equal(t, v1.PodFailed, server.pod("web").Status.Phase)
 }
