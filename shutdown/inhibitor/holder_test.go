@@ -124,7 +124,7 @@ func (p *program) requireReleased(at time.Duration) {
 // OnShutdown takes 3 s. The lock is released when it returns, long before the host's deadline of 30 s.
 func TestTheLockIsReleasedWhenOnShutdownReturns(t *testing.T) {
 	inBubble(t, &shutdowntest.Host{}, func(p *program) {
-		require.Equal(p, 1, p.host.Held())
+		require.Equal(p, 1, p.host.Held(), "the lock is held")
 		p.host.Announce(source.Event{Deadline: p.began.UTC().Add(30 * time.Second)})
 		p.waitUntil(time.Minute)
 		require.Equal(p, []call{{ended: 3 * time.Second}}, p.calls)
@@ -173,7 +173,7 @@ func TestASessionLostDuringAShutdownDoesNotCallOnShutdownAgain(t *testing.T) {
 		p.host.Script(func(h *shutdowntest.Host) { h.ConnectErr = nil })
 		p.waitUntil(2 * time.Minute)
 		require.Len(p, p.calls, 1, "it is the same shutdown")
-		require.Zero(p, p.host.Held())
+		require.Zero(p, p.host.Held(), "no lock is held")
 	})
 }
 
@@ -188,7 +188,7 @@ func TestACancelledShutdownKeepsTheLock(t *testing.T) {
 		require.Contains(p, p.logLines(), `level=INFO msg="The host has cancelled the shutdown"`)
 		p.waitUntil(10 * time.Second)
 		require.Equal(p, []call{{ended: time.Second, cause: context.Canceled}}, p.calls)
-		require.Equal(p, 1, p.host.Held())
+		require.Equal(p, 1, p.host.Held(), "the lock is held")
 		p.host.Announce(source.Event{})
 		p.waitUntil(20 * time.Second)
 		require.Equal(p, call{began: 10 * time.Second, ended: 13 * time.Second}, p.calls[1])
@@ -196,9 +196,8 @@ func TestACancelledShutdownKeepsTheLock(t *testing.T) {
 	})
 }
 
-// OnShutdown takes 5 s and ignores its context. Its shutdown is cancelled after 1 s. A second shutdown, announced after 2 s
-// and cancelled after 3 s, calls nothing. A third one is announced after 4 s: OnShutdown is called for it when the first
-// call has returned, at 5 s. The lock is released when the second call returns, at 10 s.
+// OnShutdown takes 5 s and ignores its context. Three shutdowns are announced, and the first two are cancelled before the first call
+// has returned, at 5 s. Only then is OnShutdown called again, for the third one. The lock is released when the second call returns.
 func TestOnShutdownIsNotCalledConcurrently(t *testing.T) {
 	var calls []time.Time // when each call began
 	takes5s := func(h *inhibitor.Holder) {
@@ -208,17 +207,16 @@ func TestOnShutdownIsNotCalledConcurrently(t *testing.T) {
 		}
 	}
 	inBubbleWith(t, &shutdowntest.Host{}, takes5s, func(p *program) {
-		for second := range 5 {
-			p.waitUntil(time.Duration(second) * time.Second)
-			if isEven := second%2 == 0; isEven {
-				p.host.Announce(source.Event{})
-			} else {
-				p.host.Cancel()
-			}
+		for range 2 {
+			p.host.Announce(source.Event{})
+			<-time.After(time.Second)
+			p.host.Cancel()
+			<-time.After(time.Second)
 		}
+		p.host.Announce(source.Event{}) // at 4 s
 		p.waitUntil(time.Minute)
 		require.Equal(p, []time.Time{p.began, p.began.Add(5 * time.Second)}, calls)
-		p.requireReleased(10 * time.Second)
+		p.requireReleased((5 + 5) * time.Second)
 	})
 }
 
@@ -228,10 +226,10 @@ func TestACancellationAfterTheReleaseTakesANewLock(t *testing.T) {
 	inBubble(t, &shutdowntest.Host{}, func(p *program) {
 		p.host.Announce(source.Event{})
 		p.waitUntil(5 * time.Second)
-		require.Zero(p, p.host.Held())
+		require.Zero(p, p.host.Held(), "no lock is held")
 		p.host.Cancel()
 		p.waitUntil(6 * time.Second)
-		require.Equal(p, 1, p.host.Held())
+		require.Equal(p, 1, p.host.Held(), "the lock is held")
 	})
 }
 
@@ -241,10 +239,10 @@ func TestACancellationBetweenSessionsIsNoticed(t *testing.T) {
 	inBubble(t, &shutdowntest.Host{}, func(p *program) {
 		p.host.Announce(source.Event{})
 		p.waitUntil(5 * time.Second)
-		p.host.SetPending(nil)
+		p.host.SetPending(nil) // the cancellation
 		p.host.Lose()
 		p.waitUntil(7 * time.Second)
-		require.Equal(p, 1, p.host.Held())
+		require.Equal(p, 1, p.host.Held(), "the lock is held")
 		p.host.Announce(source.Event{})
 		p.waitUntil(20 * time.Second)
 		require.Len(p, p.calls, 2)
@@ -271,7 +269,7 @@ func TestAShutdownThatIsPendingAtTheStartCallsOnShutdown(t *testing.T) {
 					`level=INFO msg="Holder.OnShutdown has returned, the machine may shut down" after=3s`,
 				}, p.logLines())
 				if name == "no lock" {
-					require.Zero(p, p.host.Held())
+					require.Zero(p, p.host.Held(), "no lock is held")
 					return
 				}
 				p.requireReleased(3 * time.Second)
@@ -389,7 +387,7 @@ func TestRunWaitsForTheLogger(t *testing.T) {
 			}, funcr.Options{})
 			stop := run(klog.NewContext(t.Context(), logger), inhibitor.Holder{
 				Source: &shutdowntest.Host{Limit: time.Second}, Delay: time.Minute, OnShutdown: func(context.Context, source.Event) {},
-			}) // logs one line: the limit is shorter than Delay
+			}) // logs one line, because the limit is shorter than Delay
 			synctest.Wait()
 			stopped := time.Now()
 			err := stop()
@@ -439,7 +437,7 @@ func TestAFailedOnShutdownReleasesTheLock(t *testing.T) {
 		inBubbleWith(t, &shutdowntest.Host{}, fails, func(p *program) {
 			p.host.Announce(source.Event{})
 			synctest.Wait()
-			p.requireReleased(0)
+			p.requireReleased(0) // at once
 			require.Contains(p, p.log.String(), logged)
 		})
 	}
@@ -455,7 +453,7 @@ func TestAnOnShutdownThatIgnoresItsContextIsLogged(t *testing.T) {
 		p.host.Announce(source.Event{Deadline: p.began.Add(time.Minute)})
 		p.waitUntil(time.Minute + 6*time.Second)
 		require.Contains(p, p.log.String(), "A call has not returned since its context ended")
-		require.Equal(p, 1, p.host.Held())
+		require.Equal(p, 1, p.host.Held(), "the lock is held")
 		close(release)
 	})
 }

@@ -20,9 +20,9 @@ var methods = []string{"adopt", "connect", "events", "pending", "delay", "inhibi
 // faultKinds has the faults by name.
 var faultKinds = map[string]fault{"hangs": {hangs: true}, "fails": {err: errRefused}, "panics": {panics: true}}
 
-// One call of a method, the first or the tenth, hangs, fails or panics. A lock is held all the time. Within 13 s a session
-// works and the status has no error: a call that hangs is abandoned after at most 11 s (its timeout of 10 s and 1 s to return),
-// and reconnecting takes another second.
+// One call of a method, the first or the tenth, hangs, fails or panics. A lock is held all the time. Within 13 s a new session has taken
+// the lock, without an error: a call that hangs is abandoned after at most 11 s (its timeout of 10 s and 1 s to return), and
+// reconnecting takes another second.
 func TestOneFaultyCallIsRecovered(t *testing.T) {
 	for _, method := range methods {
 		for kind, f := range faultKinds {
@@ -30,16 +30,15 @@ func TestOneFaultyCallIsRecovered(t *testing.T) {
 				t.Run(fmt.Sprint(method, " ", kind, " ", number), func(t *testing.T) {
 					inBubble(t, func(t *testing.T, r *rig) {
 						r.useAdopter(withLock)
-						nth(method, number, f)(r.script)
+						r.script.set(callNumber(number, method, f))
 						r.run()
 						for range 12 { // one session each, so that the tenth call is among theirs
 							r.advance(13 * time.Second)
-							r.requireLock(host.StateHeld, 1)
+							r.requireLockHeld()
 							require.NoError(t, r.host.Status().Err)
-							r.script.set((*script).lose)
+							r.script.loseSession()
 							synctest.Wait()
-							require.Equal(t, 1, r.script.heldNow())
-							require.Error(t, r.host.Status().Err)
+							require.Equal(t, 1, r.script.heldLocks(), "the lock outlasts its session")
 						}
 					})
 				})
@@ -70,15 +69,15 @@ func TestALastingFaultIsRecoveredWhenItEnds(t *testing.T) {
 			t.Run(fmt.Sprint(method, " ", kind), func(t *testing.T) {
 				inBubble(t, func(t *testing.T, r *rig) {
 					r.useAdopter(withLock)
-					always(method, f)(r.script)
+					r.script.set(everyCallOf(method, f))
 					r.run()
 					for range 60 {
 						r.advance(11 * time.Second)
-						r.requireLock(lockDuringFault[method], 1)
+						r.requireOneLock(lockDuringFault[method])
 					}
 					r.script.set(func(s *script) { s.faults = nil })
 					r.advance(13 * time.Second)
-					r.requireLock(host.StateHeld, 1)
+					r.requireLockHeld()
 					require.NoError(t, r.host.Status().Err)
 				})
 			})
@@ -93,9 +92,9 @@ func TestAFaultyAdoptDelaysNoLock(t *testing.T) {
 		t.Run(kind, func(t *testing.T) {
 			inBubble(t, func(t *testing.T, r *rig) {
 				r.useAdopter(withLock)
-				always("adopt", faultKinds[kind])(r.script)
+				r.script.set(everyCallOf("adopt", faultKinds[kind]))
 				r.run()
-				r.requireLock(host.StateHeld, 1)
+				r.requireLockHeld()
 				require.Len(t, r.log.lines(), logLines)
 			})
 		})
@@ -108,13 +107,13 @@ func TestAFaultyAdoptDelaysNoLock(t *testing.T) {
 // again.
 func TestHangingCallsSlowDownReconnects(t *testing.T) {
 	inBubble(t, func(t *testing.T, r *rig) {
-		always("connect", fault{hangs: true})(r.script)
+		r.script.set(everyCallOf("connect", fault{hangs: true}))
 		r.run()
 		r.advance(10 * time.Minute)
 		require.InDelta(t, 45, r.script.callCount("connect"), 5)
 		r.advance(24 * time.Hour)
 		require.InDelta(t, 1200, r.script.callCount("connect"), 200)
-		r.script.set(always("connect", fault{err: errRefused}))
+		r.script.set(everyCallOf("connect", fault{err: errRefused}))
 		r.script.unblock()
 		r.advance(2 * time.Minute) // the current pause: 1200 hanging calls make it 120 s
 		before := r.script.callCount("connect")
@@ -135,8 +134,8 @@ func TestLateResultsOfAnAbandonedSessionAreClosed(t *testing.T) {
 				}
 				r.run()
 				r.advance(20 * time.Second)
-				r.requireLock(host.StateHeld, 1)
-				receivedBefore, releasesBefore := r.allReceived(), r.script.callCount("release")
+				r.requireLockHeld()
+				receivedBefore, releasesBefore := r.listenerCalls(), r.script.callCount("release")
 				r.script.set(func(s *script) {
 					if method != "connect" {
 						s.sessions[0].events <- source.Event{}
@@ -144,18 +143,18 @@ func TestLateResultsOfAnAbandonedSessionAreClosed(t *testing.T) {
 				})
 				r.script.unblock()
 				r.advance(time.Minute)
-				r.requireLock(host.StateHeld, 1)
-				require.Equal(t, receivedBefore, r.allReceived())
+				r.requireLockHeld()
+				require.Equal(t, receivedBefore, r.listenerCalls(), "the event was dropped")
 				if method == "inhibit" {
-					require.Equal(t, releasesBefore+1, r.script.callCount("release"))
+					require.Equal(t, releasesBefore+1, r.script.callCount("release"), "the late lock is released")
 				}
 			})
 		})
 	}
 }
 
-// Run may be ended at any moment, in any call and in a shutdown. It returns within 4 s, and all locks and sessions are
-// closed: r.end, which inBubble calls, requires that.
+// Run may be ended at any moment, in any call and in a shutdown. It returns within 4 s, and all locks and sessions are closed, which
+// inBubble requires.
 func TestRunEndsInAnyCall(t *testing.T) {
 	for _, method := range append([]string{"release"}, methods...) {
 		for kind, f := range map[string]fault{
@@ -176,10 +175,10 @@ func TestRunEndsInAnyCall(t *testing.T) {
 							if after == 0 {
 								f.after = func() { r.stop() }
 							}
-							always(method, f)(r.script)
+							r.script.set(everyCallOf(method, f))
 							r.script.allowsTwoLocks = method == "release"
 							r.run()
-							r.advance(after) // and then Run is ended
+							r.advance(after) // and then inBubble ends Run
 						})
 					})
 				}

@@ -14,25 +14,31 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown/source"
 )
 
-// A shutdown is cancelled (End) before the lock is released: a new lock is taken at once, and only then is the old one closed,
-// so that the host is never without a lock. A second shutdown is cancelled after the release: then a new lock is taken too.
+// A shutdown is cancelled before the lock is released: a new lock is taken at once, and only then is the old one closed, so that the
+// host is never without a lock.
 func TestEndReplacesTheLockWithoutAGap(t *testing.T) {
 	inBubble(t, func(t *testing.T, r *rig) {
 		r.run()
 		hold := r.host.Suspend()
 		r.advance(time.Minute)
-		require.Equal(t, 1, r.script.callCount("inhibit"))
+		callsBefore := len(r.script.allCalls())
 		hold.End()
 		synctest.Wait()
-		require.Equal(t, []string{"delay", "inhibit", "release"}, r.script.allCalls()[5:], "after the five calls of the start")
-		r.requireLock(host.StateHeld, 1)
+		require.Equal(t, []string{"delay", "inhibit", "release"}, r.script.allCalls()[callsBefore:])
+		r.requireLockHeld()
+	})
+}
 
-		hold = r.host.Suspend()
+// A shutdown is cancelled after the release of the lock. A new lock is taken at once.
+func TestEndAfterTheReleaseTakesANewLock(t *testing.T) {
+	inBubble(t, func(t *testing.T, r *rig) {
+		r.run()
+		hold := r.host.Suspend()
 		require.NoError(t, hold.Release()(t.Context()))
-		r.requireLock(host.StateReleased, 0)
+		r.requireLockReleased()
 		hold.End()
 		synctest.Wait()
-		r.requireLock(host.StateHeld, 1)
+		r.requireLockHeld()
 	})
 }
 
@@ -43,13 +49,13 @@ func TestTheLockIsAdoptedFirst(t *testing.T) {
 		change func(*script)
 		state  host.State
 	}{
-		"nothing is pending":    {func(*script) {}, host.StateHeld},
-		"a shutdown is pending": {func(s *script) { s.pending = &source.Event{} }, host.StateAdopted},
-		"there is no bus":       {always("connect", fault{err: errRefused}), host.StateAdopted},
-		"Connect hangs":         {always("connect", fault{hangs: true}), host.StateAdopted},
-		"Pending hangs":         {always("pending", fault{hangs: true}), host.StateAdopted},
-		"Pending fails":         {always("pending", fault{err: errRefused}), host.StateAdopted},
-		"Inhibit fails":         {always("inhibit", fault{err: errRefused}), host.StateAdopted},
+		"nothing is pending":    {change: func(*script) {}, state: host.StateHeld},
+		"a shutdown is pending": {change: func(s *script) { s.pending = &source.Event{} }, state: host.StateAdopted},
+		"there is no bus":       {change: everyCallOf("connect", fault{err: errRefused}), state: host.StateAdopted},
+		"Connect hangs":         {change: everyCallOf("connect", fault{hangs: true}), state: host.StateAdopted},
+		"Pending hangs":         {change: everyCallOf("pending", fault{hangs: true}), state: host.StateAdopted},
+		"Pending fails":         {change: everyCallOf("pending", fault{err: errRefused}), state: host.StateAdopted},
+		"Inhibit fails":         {change: everyCallOf("inhibit", fault{err: errRefused}), state: host.StateAdopted},
 	} {
 		t.Run(name, func(t *testing.T) {
 			inBubble(t, func(t *testing.T, r *rig) {
@@ -57,11 +63,10 @@ func TestTheLockIsAdoptedFirst(t *testing.T) {
 				test.change(r.script)
 				r.run()
 				require.Equal(t, "adopt", r.script.allCalls()[0])
-				r.requireLock(test.state, 1)
-				require.Equal(t, test.state == host.StateAdopted, r.host.Adopted())
+				r.requireOneLock(test.state)
 				r.advance(time.Minute)
-				r.requireLock(test.state, 1)
-				if r.hold != nil { // a shutdown is pending
+				r.requireOneLock(test.state) // still
+				if r.hold != nil {           // a shutdown is pending
 					require.True(t, r.hold.HostWaits())
 					require.Zero(t, r.script.callCount("inhibit"), "a lock is held")
 					require.NoError(t, r.host.Status().Err)
@@ -79,30 +84,30 @@ func TestAwaitAdoptionIsBounded(t *testing.T) {
 		change func(r *rig)
 		waits  time.Duration
 	}{
-		"Inhibit takes a second":            {func(r *rig) { always("inhibit", fault{delay: time.Second})(r.script) }, time.Second},
-		"Inhibit is refused after a second": {func(r *rig) { always("inhibit", fault{delay: time.Second, err: errRefused})(r.script) }, time.Second},
-		"Inhibit takes longer":              {func(r *rig) { always("inhibit", fault{delay: 9 * time.Second})(r.script) }, 5 * time.Second},
-		"the session is lost during Inhibit": {func(r *rig) {
-			always("inhibit", fault{delay: time.Second, after: func() { r.script.set((*script).lose) }})(r.script)
-		}, time.Second},
-		"a lock is adopted": {func(r *rig) { r.useAdopter(withLock) }, 0},
-		"Close is called after a second": {func(r *rig) {
-			always("inhibit", fault{delay: 9 * time.Second})(r.script)
+		"Inhibit takes a second":            {change: func(r *rig) { r.script.set(everyCallOf("inhibit", fault{delay: time.Second})) }, waits: time.Second},
+		"Inhibit is refused after a second": {change: func(r *rig) { r.script.set(everyCallOf("inhibit", fault{delay: time.Second, err: errRefused})) }, waits: time.Second},
+		"Inhibit takes longer":              {change: func(r *rig) { r.script.set(everyCallOf("inhibit", fault{delay: 9 * time.Second})) }, waits: 5 * time.Second},
+		"the session is lost during Inhibit": {change: func(r *rig) {
+			r.script.set(everyCallOf("inhibit", fault{delay: time.Second, after: func() { r.script.loseSession() }}))
+		}, waits: time.Second},
+		"a lock is adopted": {change: func(r *rig) { r.useAdopter(withLock) }, waits: 0},
+		"Close is called after a second": {change: func(r *rig) {
+			r.script.set(everyCallOf("inhibit", fault{delay: 9 * time.Second}))
 			time.AfterFunc(time.Second, func() { _ = r.host.Close(r.loggingContext()) })
-		}, time.Second},
-		"there is no session": {func(r *rig) {
+		}, waits: time.Second},
+		"there is no session": {change: func(r *rig) {
 			r.script.faults = func(method string, n int) fault {
 				switch {
 				case method == "connect" && n > 1:
 					return fault{err: errRefused}
 				case method == "pending":
-					return fault{after: func() { r.script.set((*script).lose) }}
+					return fault{after: func() { r.script.loseSession() }}
 				}
 				return fault{}
 			}
-		}, 0},
+		}, waits: 0},
 		// Adopt has 2 s, and 1 s more to return before it is abandoned: 3 s.
-		"Adopt hangs": {func(r *rig) { r.useAdopter(withoutLock); always("adopt", fault{hangs: true})(r.script) }, 3 * time.Second},
+		"Adopt hangs": {change: func(r *rig) { r.useAdopter(withoutLock); r.script.set(everyCallOf("adopt", fault{hangs: true})) }, waits: 3 * time.Second},
 	} {
 		t.Run(name, func(t *testing.T) {
 			inBubble(t, func(t *testing.T, r *rig) {
@@ -113,10 +118,11 @@ func TestAwaitAdoptionIsBounded(t *testing.T) {
 				began := time.Now()
 				hold.AwaitAdoption(t.Context(), began.Add(5*time.Second))
 				require.Equal(t, test.waits, time.Since(began))
-				ctx, cancel := context.WithCancel(t.Context())
-				cancel()
-				hold.AwaitAdoption(ctx, began.Add(time.Hour))
-				require.Equal(t, test.waits, time.Since(began))
+
+				ended, end := context.WithCancel(t.Context())
+				end()
+				hold.AwaitAdoption(ended, began.Add(time.Hour))
+				require.Equal(t, test.waits, time.Since(began), "with an ended context it waits no longer")
 				r.advance(time.Minute)
 			})
 		})
@@ -151,7 +157,8 @@ func TestRetakeAsksTheHostForANewLock(t *testing.T) {
 				inhibits := r.script.callCount("inhibit")
 				hold.Retake()
 				synctest.Wait()
-				require.Equal(t, inhibits, r.script.callCount("inhibit"), "nothing was released")
+				require.Equal(t, inhibits, r.script.callCount("inhibit"), "the lock was not released yet")
+
 				hold.ReleaseAt(t.Context(), time.Now().Add(time.Minute))
 				require.NoError(t, hold.Release()(t.Context()))
 				r.script.set(func(s *script) { s.keptLock = test.grants })
@@ -159,34 +166,32 @@ func TestRetakeAsksTheHostForANewLock(t *testing.T) {
 				hold.AwaitAdoption(t.Context(), time.Now().Add(time.Second))
 				require.Equal(t, test.state, r.host.Status().State)
 				require.Equal(t, test.grants, hold.HostWaits())
+
 				r.advance(time.Minute)
-				r.requireLock(host.StateReleased, 0)
-				require.Equal(t, inhibits+1, r.script.callCount("inhibit"), "it is requested once")
+				r.requireLockReleased()
+				require.Equal(t, inhibits+1, r.script.callCount("inhibit"), "one lock was requested")
 			})
 		})
 	}
 }
 
-// The host refuses every lock. The session asks for a lock when it starts, when a shutdown begins, and when a shutdown is
-// cancelled: two requests for each of the three shutdowns. It requests the delay only outside shutdowns. When the host grants
-// locks again, the lock is held within a second.
+// The host refuses every lock. The session asks for a lock when it starts, once when a shutdown begins, and once when it is cancelled.
+// When the host grants locks again, the lock is held within a second.
 func TestAShutdownWithoutALockAsksOnce(t *testing.T) {
 	inBubble(t, func(t *testing.T, r *rig) {
-		always("inhibit", fault{err: errRefused})(r.script)
+		r.script.set(everyCallOf("inhibit", fault{err: errRefused}))
 		r.run()
 		for shutdowns := range 3 {
 			hold := r.host.Suspend()
 			synctest.Wait()
-			require.Equal(t, 2*shutdowns+2, r.script.callCount("inhibit"))
 			r.advance(time.Minute)
-			require.Equal(t, 2*shutdowns+2, r.script.callCount("inhibit"))
-			require.Equal(t, shutdowns+1, r.script.callCount("delay"))
+			require.Equal(t, 1+2*shutdowns+1, r.script.callCount("inhibit"), "at the start, two for each shutdown before, and at the beginning of this one")
 			hold.End()
 			synctest.Wait()
 		}
 		r.script.set(func(s *script) { s.faults = nil })
 		r.advance(time.Second)
-		r.requireLock(host.StateHeld, 1)
+		r.requireLockHeld()
 	})
 }
 
@@ -208,10 +213,10 @@ func TestEachSessionInAShutdownTriesToAdoptOnce(t *testing.T) {
 			r.advance(time.Minute)
 			require.Equal(t, 2, r.script.callCount("inhibit"))
 			if released {
-				r.requireLock(host.StateReleased, 0)
+				r.requireLockReleased()
 				require.Equal(t, 1, r.script.callCount("release"))
 			} else {
-				r.requireLock(host.StateAdopted, 1)
+				r.requireLockAdopted()
 			}
 		})
 	}
@@ -225,14 +230,18 @@ func TestAShutdownDuringRequestDelayTakesNoLock(t *testing.T) {
 		during   func(r *rig) // called during RequestDelay
 		inhibits int
 	}{
-		"a shutdown begins": {func(r *rig) { r.script.announce() }, 1},
-		"the session is lost": {func(r *rig) {
-			r.script.set(func(s *script) { s.lose(); s.pending = &source.Event{}; always("pending", fault{err: errRefused})(s) })
-		}, 0},
+		"a shutdown begins": {during: func(r *rig) { r.script.announce() }, inhibits: 1},
+		"the session is lost": {during: func(r *rig) {
+			r.script.set(func(s *script) {
+				s.lose()
+				s.pending = &source.Event{}
+				everyCallOf("pending", fault{err: errRefused})(s)
+			})
+		}, inhibits: 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			inBubble(t, func(t *testing.T, r *rig) {
-				always("delay", fault{delay: time.Second})(r.script)
+				r.script.set(everyCallOf("delay", fault{delay: time.Second}))
 				r.run()
 				time.AfterFunc(time.Second/2, func() { test.during(r) })
 				r.advance(time.Minute)
@@ -246,12 +255,12 @@ func TestAShutdownDuringRequestDelayTakesNoLock(t *testing.T) {
 // otherwise the host would go on waiting.
 func TestTheLockIsClosedAfterTheContextEnds(t *testing.T) {
 	inBubble(t, func(t *testing.T, r *rig) {
-		always("release", fault{delay: 500 * time.Millisecond})(r.script)
+		r.script.set(everyCallOf("release", fault{delay: 500 * time.Millisecond}))
 		r.run()
 		ctx, cancel := context.WithCancel(t.Context())
 		cancel()
 		require.NoError(t, r.host.Suspend().Release()(ctx))
-		r.requireLock(host.StateReleased, 0)
+		r.requireLockReleased()
 	})
 }
 
@@ -270,7 +279,7 @@ func TestAFailedCloseIsReportedWithinASecond(t *testing.T) {
 			t.Run(name+" "+text, func(t *testing.T) {
 				inBubble(t, func(t *testing.T, r *rig) {
 					r.run()
-					r.script.set(nth("release", 1, f))
+					r.script.set(callNumber(1, "release", f))
 					began := time.Now()
 					err := release(r)
 					require.ErrorContains(t, err, "failed to release the shutdown inhibitor: ")
@@ -298,12 +307,12 @@ func TestAFailedCloseOfThePreviousLockKeepsTheNewOne(t *testing.T) {
 	for _, f := range []fault{{hangs: true}, {err: errRefused}} {
 		inBubble(t, func(t *testing.T, r *rig) {
 			r.run()
-			r.script.set(nth("release", 1, f))
+			r.script.set(callNumber(1, "release", f))
 			r.host.Suspend().End()
 			r.advance(time.Minute)
 			require.Equal(t, host.StateHeld, r.host.Status().State)
 			require.NoError(t, r.host.Status().Err)
-			require.Equal(t, 2, r.script.callCount("inhibit"))
+			require.Equal(t, 2, r.script.callCount("inhibit"), "the old lock and the new one")
 			r.script.set(func(s *script) { s.allowsTwoLocks = true })
 		})
 	}
@@ -322,10 +331,10 @@ func TestNothingIsHeldAfterClose(t *testing.T) {
 			require.NoError(t, h.Release()(t.Context()))
 			require.False(t, h.HostWaits())
 		}
-		r.script.set((*script).lose)
+		r.script.loseSession()
 		r.advance(time.Minute)
-		r.requireLock(host.StateReleased, 0)
-		require.Equal(t, 2, r.script.callCount("connect"))
-		require.Equal(t, 1, r.script.callCount("inhibit"))
+		r.requireLockReleased()
+		require.Equal(t, 2, r.script.callCount("connect"), "there is another session")
+		require.Equal(t, 1, r.script.callCount("inhibit"), "it asks for no lock")
 	})
 }

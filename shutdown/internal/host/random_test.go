@@ -66,13 +66,13 @@ func newPlayer(t *testing.T, seed uint64) *player {
 		p.useAdopter(hasLock)
 	}
 	if p.rand.IntN(4) == 0 {
-		always("adopt", fault{delay: p.randomDuration(12)})(p.script)
+		p.script.set(everyCallOf("adopt", fault{delay: p.randomDuration(12)}))
 	}
 	if p.rand.IntN(4) == 0 {
 		p.script.pending = &source.Event{}
 	}
 	p.run()
-	p.heldBefore = p.script.heldNow()
+	p.heldBefore = p.script.heldLocks()
 	return p
 }
 
@@ -98,7 +98,7 @@ func (p *player) check() {
 		p.modelRelease()
 		p.releaseTime = time.Time{}
 	}
-	held, state := p.script.heldNow(), p.host.Status().State
+	held, state := p.script.heldLocks(), p.host.Status().State
 	require.LessOrEqual(p.t, held, 1, p.steps)
 	require.Equal(p.t, held == 1, p.host.Status().Held(), p.steps)
 	require.Equal(p.t, state == host.StateAdopted, p.host.Adopted(), p.steps)
@@ -177,7 +177,7 @@ func (p *player) endShutdown() string {
 
 // lose ends the session with the host.
 func (p *player) lose() string {
-	p.script.set((*script).lose)
+	p.script.loseSession()
 	return "lose"
 }
 
@@ -263,10 +263,10 @@ func (p *player) concurrently() string {
 		method := p.rand.IntN(4)
 		all.Go(func() { p.use(p.current, method) })
 	}
-	all.Go(func() { p.script.set((*script).lose) })
+	all.Go(func() { p.script.loseSession() })
 	all.Wait()
 	synctest.Wait()
-	require.LessOrEqual(p.t, p.script.heldNow(), 1, p.steps)
+	require.LessOrEqual(p.t, p.script.heldLocks(), 1, p.steps)
 	p.heldBefore = 0 // one of the calls may have released it
 	p.endShutdown()
 	return "concurrently"
@@ -283,13 +283,13 @@ func (p *player) finish() {
 		require.NoError(p.t, p.host.Status().Err, p.steps)
 	}
 	tried, unreached := 0, 0
-	for _, heard := range p.allReceived() {
+	for _, heard := range p.listenerCalls() {
 		var at, what string
 		_, _ = fmt.Sscan(heard, &at, &what)
-		if what == "tried" {
+		if what == "HostTried" {
 			tried++
 		}
-		if what == "unreached" {
+		if what == "HostUnreached" {
 			unreached++
 		}
 	}

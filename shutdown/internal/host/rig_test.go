@@ -34,7 +34,7 @@ type rig struct {
 	isOver bool               // end was called already
 
 	mu            sync.Mutex
-	received      []string // calls of the listener, such as "2s event true": a shutdown began at 2 s
+	received      []string // calls of the listener, such as "2s HostEvent(shutdown)": a shutdown began at 2 s
 	hold          *host.Hold
 	ignoresEvents bool // a shutdown of the host does not suspend the lock
 }
@@ -115,7 +115,7 @@ func (r *rig) end() {
 	r.script.unblock()
 	require.Empty(r.t, r.calls.Wait(nil))
 	require.Empty(r.t, r.script.misuses())
-	require.Zero(r.t, r.script.heldNow())
+	require.Zero(r.t, r.script.heldLocks())
 	require.Equal(r.t, host.StateReleased, r.host.Status().State)
 }
 
@@ -135,15 +135,15 @@ func (r *rig) advance(d time.Duration) {
 	synctest.Wait()
 }
 
-// record records a call of the listener, with the time since the start of Run, such as "2s tried".
-func (r *rig) record(format string, args ...any) {
+// record records a call of the listener, with the time since the start of Run, such as "2s HostTried".
+func (r *rig) record(call string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.received = append(r.received, fmt.Sprintf("%v ", time.Since(r.began))+fmt.Sprintf(format, args...))
+	r.received = append(r.received, fmt.Sprintf("%v %s", time.Since(r.began), call))
 }
 
-// allReceived returns the calls of the listener so far.
-func (r *rig) allReceived() []string {
+// listenerCalls returns the calls of the listener so far.
+func (r *rig) listenerCalls() []string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return append([]string{}, r.received...)
@@ -153,7 +153,11 @@ func (r *rig) allReceived() []string {
 
 // HostEvent records whether a shutdown begins or is cancelled, and suspends or ends the Hold accordingly.
 func (r *rig) HostEvent(event source.Event) {
-	r.record("event %v", !event.Cancelled)
+	if event.Cancelled {
+		r.record("HostEvent(cancelled)")
+	} else {
+		r.record("HostEvent(shutdown)")
+	}
 	r.setShutdown(!event.Cancelled)
 }
 
@@ -161,16 +165,22 @@ func (r *rig) HostEvent(event source.Event) {
 // the Hold accordingly.
 func (r *rig) HostPending(pending *source.Event, known bool, received time.Time) {
 	require.False(r.t, received.After(time.Now()))
-	r.record("pending %v %v", pending != nil, known)
-	if known {
-		r.setShutdown(pending != nil)
+	if !known {
+		r.record("HostPending(unknown)")
+		return
 	}
+	if pending == nil {
+		r.record("HostPending(none)")
+	} else {
+		r.record("HostPending(shutdown)")
+	}
+	r.setShutdown(pending != nil)
 }
 
 // HostUnreached, HostTried and HostCapped only record the call.
-func (r *rig) HostUnreached()   { r.record("unreached") }
-func (r *rig) HostTried()       { r.record("tried") }
-func (r *rig) HostCapped(error) { r.record("capped") }
+func (r *rig) HostUnreached()   { r.record("HostUnreached") }
+func (r *rig) HostTried()       { r.record("HostTried") }
+func (r *rig) HostCapped(error) { r.record("HostCapped") }
 
 // setShutdown does what an agent does when a shutdown begins or is cancelled: it suspends the lock, or ends the Hold.
 func (r *rig) setShutdown(begins bool) {
@@ -186,10 +196,22 @@ func (r *rig) setShutdown(begins bool) {
 	}
 }
 
-// requireLock requires the state that the Host shows, and the number of locks that the host (the script)
-// really has.
-func (r *rig) requireLock(state host.State, locks int) {
+// requireOneLock requires that the host really has one lock, and that the Host shows it as held or adopted.
+func (r *rig) requireOneLock(state host.State) {
 	r.t.Helper()
+	require.Equal(r.t, 1, r.script.heldLocks(), "locks held")
 	require.Equal(r.t, state, r.host.Status().State)
-	require.Equal(r.t, locks, r.script.heldNow(), "locks held")
+}
+
+// requireLockHeld requires that the lock is one that this agent has taken.
+func (r *rig) requireLockHeld() { r.t.Helper(); r.requireOneLock(host.StateHeld) }
+
+// requireLockAdopted requires that the lock is that of the previous agent, or one that the host grants in a shutdown.
+func (r *rig) requireLockAdopted() { r.t.Helper(); r.requireOneLock(host.StateAdopted) }
+
+// requireLockReleased requires that the Host has released its lock, and holds none.
+func (r *rig) requireLockReleased() {
+	r.t.Helper()
+	require.Zero(r.t, r.script.heldLocks(), "locks held")
+	require.Equal(r.t, host.StateReleased, r.host.Status().State)
 }

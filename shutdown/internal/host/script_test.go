@@ -70,17 +70,23 @@ func (s *script) unblock() {
 	})
 }
 
-// always returns a change of the script: each call of a method has the same fault.
-func always(method string, f fault) func(*script) {
-	const each = 0
-	return nth(method, each, f)
+// everyCallOf returns a change of the script: each call of a method has the same fault.
+func everyCallOf(method string, f fault) func(*script) {
+	return func(s *script) {
+		s.faults = func(called string, _ int) fault {
+			if called == method {
+				return f
+			}
+			return fault{}
+		}
+	}
 }
 
-// nth returns a change of the script: the nth call of a method has a fault; 0: each call.
-func nth(method string, number int, f fault) func(*script) {
+// callNumber returns a change of the script: one call of a method has a fault, the first (1) or a later one.
+func callNumber(number int, method string, f fault) func(*script) {
 	return func(s *script) {
 		s.faults = func(called string, n int) fault {
-			if called == method && (number == 0 || number == n) {
+			if called == method && n == number {
 				return f
 			}
 			return fault{}
@@ -248,12 +254,15 @@ func (c *conn) end() {
 	}
 }
 
-// lose ends all sessions, like the loss of a bus. The caller holds the mutex.
+// lose does what loseSession does. The caller holds the mutex.
 func (s *script) lose() {
 	for _, c := range s.sessions {
 		c.end()
 	}
 }
+
+// loseSession ends all sessions, like the loss of a bus.
+func (s *script) loseSession() { s.set((*script).lose) }
 
 // send sends an event to all sessions. The caller holds the mutex.
 func (s *script) send(event source.Event) {
@@ -320,8 +329,8 @@ func (l *lock) release() {
 	s.held--
 }
 
-// heldNow returns the number of held locks.
-func (s *script) heldNow() int {
+// heldLocks returns the number of held locks.
+func (s *script) heldLocks() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.held

@@ -15,36 +15,30 @@ import (
 )
 
 // A session subscribes to the events, reads the pending shutdown, requests the delay, and then takes the lock, so that no
-// shutdown is missed. The listener is told at 0 s that none is pending and that the host knows this ("pending false true"), and
-// then that the host was tried.
+// shutdown is missed. The listener is told that no shutdown is pending, and then that the host was tried.
 func TestASessionSubscribesBeforeItTakesTheLock(t *testing.T) {
 	inBubble(t, func(t *testing.T, r *rig) {
 		r.run()
 		require.Equal(t, []string{"connect", "events", "pending", "delay", "inhibit"}, r.script.allCalls())
-		require.Equal(t, []string{"0s pending false true", "0s tried"}, r.allReceived())
+		require.Equal(t, []string{"0s HostPending(none)", "0s HostTried"}, r.listenerCalls())
 		require.Equal(t, host.Status{State: host.StateHeld, Requested: requestedDelay, Granted: requestedDelay, Answered: true}, r.host.Status())
-		require.True(t, r.host.Status().Held())
-		require.False(t, r.host.Adopted())
 		granted, known := r.host.Granted()
 		require.True(t, known)
 		require.Equal(t, requestedDelay, granted)
-		r.end()
-		require.ElementsMatch(t, []string{"release", "close"}, r.script.allCalls()[5:])
 	})
 }
 
 // If the host's pending event is Cancelled, no shutdown is pending. If the host cannot know, its event does not count either.
-// The rig records "TIME pending IS_PENDING IS_KNOWN".
 func TestACancelledPendingEventIsNone(t *testing.T) {
 	for want, change := range map[string]func(*script){
-		"0s pending false true":  func(s *script) { s.pending = &source.Event{Cancelled: true} },
-		"0s pending true true":   func(s *script) { s.pending = &source.Event{} },
-		"0s pending false false": func(s *script) { s.pendingUnknown, s.pending = true, &source.Event{} },
+		"0s HostPending(none)":     func(s *script) { s.pending = &source.Event{Cancelled: true} },
+		"0s HostPending(shutdown)": func(s *script) { s.pending = &source.Event{} },
+		"0s HostPending(unknown)":  func(s *script) { s.pendingUnknown, s.pending = true, &source.Event{} },
 	} {
 		inBubble(t, func(t *testing.T, r *rig) {
 			change(r.script)
 			r.run()
-			require.Equal(t, want, r.allReceived()[0])
+			require.Equal(t, want, r.listenerCalls()[0])
 		})
 	}
 }
@@ -56,21 +50,22 @@ func TestALostSessionIsReplacedWithoutAGap(t *testing.T) {
 	inBubble(t, func(t *testing.T, r *rig) {
 		r.run()
 		for range 10 {
-			r.script.set((*script).lose)
+			callsBefore := len(r.script.allCalls())
+			r.script.loseSession()
 			synctest.Wait()
-			r.requireLock(host.StateHeld, 1)
+			r.requireLockHeld()
 			require.ErrorContains(t, r.host.Status().Err, "the host's session was lost")
 			r.advance(time.Second)
-			r.requireLock(host.StateHeld, 1)
+			require.Equal(t, []string{"close", "connect", "events", "pending", "delay", "inhibit", "release"}, r.script.allCalls()[callsBefore:])
+			r.requireLockHeld()
 			require.NoError(t, r.host.Status().Err)
 		}
-		calls := r.script.allCalls()
-		require.Equal(t, []string{"close", "connect", "events", "pending", "delay", "inhibit", "release"}, calls[len(calls)-7:])
-		require.Len(t, r.log.lines(), 1, "each session is lost at once, for the same reason")
+		require.Len(t, r.log.lines(), 1)
+
 		r.advance(time.Minute)
-		r.script.set((*script).lose)
+		r.script.loseSession()
 		synctest.Wait()
-		require.Len(t, r.log.lines(), 2, "a session that lasted is lost")
+		require.Len(t, r.log.lines(), 2)
 	})
 }
 
@@ -82,14 +77,16 @@ func TestALoggerThatBlocksDelaysNothing(t *testing.T) {
 		isRead := make(chan struct{})
 		r.log.Logger = funcr.New(func(string, string) { <-isRead }, funcr.Options{})
 		r.script.limit = 26 * time.Second
-		nth("connect", 1, fault{err: errRefused})(r.script)
+		r.script.set(callNumber(1, "connect", fault{err: errRefused}))
 		r.run()
 		r.advance(2 * time.Second)
-		r.requireLock(host.StateHeld, 1)
+		r.requireLockHeld()
+
 		r.script.set(func(s *script) { s.limit = 27 * time.Second })
 		r.advance(time.Minute)
 		require.Equal(t, 27*time.Second, r.host.Status().Granted)
-		r.script.set((*script).lose)
+
+		r.script.loseSession()
 		r.advance(2 * time.Second)
 		require.Equal(t, 3, r.script.callCount("connect"), "refused, lost, and the one in use")
 		close(isRead)
@@ -97,37 +94,43 @@ func TestALoggerThatBlocksDelaysNothing(t *testing.T) {
 }
 
 // The session is lost during a shutdown. The lock is kept, because the host grants no new lock in a shutdown, and the
-// status says that the lock may be lost. It says so until the shutdown is cancelled, when a new lock is taken, or until
-// the lock is released.
+// status says that the lock may be lost, until the shutdown is cancelled and a new lock is taken.
 func TestASessionLostInAShutdownKeepsTheLock(t *testing.T) {
 	inBubble(t, func(t *testing.T, r *rig) {
 		r.run()
 		r.script.announce()
 		synctest.Wait()
-		require.NoError(t, r.host.Status().Err)
-		r.script.set((*script).lose)
+		r.script.loseSession()
 		r.advance(time.Minute)
-		r.requireLock(host.StateHeld, 1)
-		require.Equal(t, 1, r.script.callCount("inhibit"))
+		r.requireLockHeld()
+		require.Equal(t, 1, r.script.callCount("inhibit"), "the first lock")
 		require.ErrorContains(t, r.host.Status().Err, "the host's session was lost")
+
 		r.script.cancel()
 		synctest.Wait()
-		r.requireLock(host.StateHeld, 1)
-		require.Equal(t, 2, r.script.callCount("inhibit"))
+		r.requireLockHeld()
+		require.Equal(t, 2, r.script.callCount("inhibit"), "a new lock")
 		require.NoError(t, r.host.Status().Err)
-
-		r.script.announce()
-		synctest.Wait()
-		r.script.set((*script).lose)
-		r.advance(time.Minute)
-		require.Error(t, r.host.Status().Err)
-		require.NoError(t, r.hold.Release()(t.Context()))
-		require.NoError(t, r.host.Status().Err, "the lock cannot be lost any more")
 	})
 }
 
-// A shutdown is cancelled while the session is lost, so that no event says so. The next session reads that
-// none is pending ("1s pending false true": false for none, true for known), and a new lock is taken.
+// The session is lost during a shutdown, and the status says that the lock may be lost. Once the lock is released, it cannot be lost any
+// more.
+func TestAReleasedLockIsNotLostWithItsSession(t *testing.T) {
+	inBubble(t, func(t *testing.T, r *rig) {
+		r.run()
+		r.script.announce()
+		synctest.Wait()
+		r.script.loseSession()
+		r.advance(time.Minute)
+		require.Error(t, r.host.Status().Err)
+		require.NoError(t, r.hold.Release()(t.Context()))
+		require.NoError(t, r.host.Status().Err)
+	})
+}
+
+// A shutdown is cancelled while the session is lost, so that no event says so. The next session, 1 s later, reads that none is pending,
+// and a new lock is taken.
 func TestACancellationDuringAnOutageIsNoticed(t *testing.T) {
 	inBubble(t, func(t *testing.T, r *rig) {
 		r.run()
@@ -135,21 +138,21 @@ func TestACancellationDuringAnOutageIsNoticed(t *testing.T) {
 		synctest.Wait()
 		r.script.set(func(s *script) { s.lose(); s.pending = nil })
 		r.advance(2 * time.Second)
-		require.Equal(t, []string{"0s pending false true", "0s tried", "0s event true", "1s pending false true"}, r.allReceived())
-		r.requireLock(host.StateHeld, 1)
-		require.Equal(t, 2, r.script.callCount("inhibit"))
+		require.Equal(t, []string{"0s HostPending(none)", "0s HostTried", "0s HostEvent(shutdown)", "1s HostPending(none)"}, r.listenerCalls())
+		r.requireLockHeld()
+		require.Equal(t, 2, r.script.callCount("inhibit"), "a new lock")
 	})
 }
 
 // Pending takes 3 s, and an event arrives just before it returns. The event is newer than the result of Pending, so the result
-// is dropped, even if both arrive at the same moment. HostTried is called after 2 s, because the call takes that long.
+// is dropped, even if both arrive at the same moment. (HostTried does not wait longer than 2 s.)
 func TestAnEventIsNewerThanPending(t *testing.T) {
 	for range 100 { // the event and the result arrive in random order
 		inBubble(t, func(t *testing.T, r *rig) {
-			always("pending", fault{delay: 3 * time.Second, after: r.script.announce})(r.script)
+			r.script.set(everyCallOf("pending", fault{delay: 3 * time.Second, after: r.script.announce}))
 			r.run()
 			r.advance(time.Minute)
-			require.Equal(t, []string{"2s tried", "3s event true"}, r.allReceived())
+			require.Equal(t, []string{"2s HostTried", "3s HostEvent(shutdown)"}, r.listenerCalls())
 		})
 	}
 }
@@ -161,9 +164,9 @@ func TestEventsKeepTheirOrder(t *testing.T) {
 		r.script.announce()
 		r.script.cancel()
 		r.script.announce()
-		r.script.set((*script).lose)
+		r.script.loseSession()
 		synctest.Wait()
-		require.Equal(t, []string{"0s event true", "0s event false", "0s event true"}, r.allReceived()[2:], "after Pending's answer and HostTried")
+		require.Equal(t, []string{"0s HostEvent(shutdown)", "0s HostEvent(cancelled)", "0s HostEvent(shutdown)"}, r.listenerCalls()[2:], "after Pending's answer and HostTried")
 	})
 }
 
@@ -188,7 +191,7 @@ func TestEventsOfAFailedSessionAreDropped(t *testing.T) {
 			}
 		})
 		r.advance(10 * time.Second)
-		require.Equal(t, []string{"0s tried", "2s pending false true"}, r.allReceived())
+		require.Equal(t, []string{"0s HostTried", "2s HostPending(none)"}, r.listenerCalls())
 	})
 }
 
@@ -201,18 +204,19 @@ func TestAnUnresponsiveHostDoesNotDelayTheStart(t *testing.T) {
 		t.Run(method, func(t *testing.T) {
 			inBubble(t, func(t *testing.T, r *rig) {
 				r.useAdopter(withoutLock)
-				always(method, fault{delay: time.Hour, endsWithContext: true})(r.script)
+				r.script.set(everyCallOf(method, fault{delay: time.Hour, endsWithContext: true}))
 				r.run()
 				r.advance(tried - time.Millisecond)
-				require.NotContains(t, r.allReceived(), tried.String()+" tried")
+				require.NotContains(t, r.listenerCalls(), tried.String()+" HostTried")
 				r.advance(time.Millisecond)
-				require.Contains(t, r.allReceived(), tried.String()+" tried")
+				require.Contains(t, r.listenerCalls(), tried.String()+" HostTried")
 				if method != "delay" {
 					require.ErrorContains(t, r.host.Status().Err, "the host does not answer")
 				}
+
 				r.script.set(func(s *script) { s.faults = nil })
 				r.advance(15 * time.Second)
-				r.requireLock(host.StateHeld, 1)
+				r.requireLockHeld()
 				require.NoError(t, r.host.Status().Err)
 			})
 		})
@@ -226,13 +230,13 @@ func TestAnUnreachableHostIsReportedOnce(t *testing.T) {
 		announces bool // the host announces a shutdown at once
 		isReached bool // HostUnreached must not be called
 	}{
-		"Connect fails":                   {fault: always("connect", fault{err: errRefused})},
-		"Connect hangs":                   {fault: always("connect", fault{hangs: true})},
-		"Pending fails":                   {fault: always("pending", fault{err: errRefused})},
-		"Pending takes longer than 5 s":   {fault: always("pending", fault{delay: 5100 * time.Millisecond})},
-		"Pending hangs, an event arrives": {fault: always("pending", fault{delay: time.Minute}), announces: true, isReached: true},
-		"Pending takes less than 5 s":     {fault: always("pending", fault{delay: 4900 * time.Millisecond}), isReached: true},
-		"Inhibit fails":                   {fault: always("inhibit", fault{err: errRefused}), isReached: true},
+		"Connect fails":                   {fault: everyCallOf("connect", fault{err: errRefused})},
+		"Connect hangs":                   {fault: everyCallOf("connect", fault{hangs: true})},
+		"Pending fails":                   {fault: everyCallOf("pending", fault{err: errRefused})},
+		"Pending takes longer than 5 s":   {fault: everyCallOf("pending", fault{delay: 5100 * time.Millisecond})},
+		"Pending hangs, an event arrives": {fault: everyCallOf("pending", fault{delay: time.Minute}), announces: true, isReached: true},
+		"Pending takes less than 5 s":     {fault: everyCallOf("pending", fault{delay: 4900 * time.Millisecond}), isReached: true},
+		"Inhibit fails":                   {fault: everyCallOf("inhibit", fault{err: errRefused}), isReached: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			inBubble(t, func(t *testing.T, r *rig) {
@@ -243,12 +247,12 @@ func TestAnUnreachableHostIsReportedOnce(t *testing.T) {
 				}
 				r.advance(time.Hour)
 				count := 0
-				for _, heard := range r.allReceived() {
-					if heard == "5s unreached" {
+				for _, heard := range r.listenerCalls() {
+					if heard == "5s HostUnreached" {
 						count++
 					}
 				}
-				require.Equal(t, test.isReached, count == 0, r.allReceived())
+				require.Equal(t, test.isReached, count == 0, r.listenerCalls())
 				require.LessOrEqual(t, count, 1)
 			})
 		})
@@ -265,7 +269,7 @@ func TestANilResultIsAnError(t *testing.T) {
 			r.script.returnsNil = method
 			r.run()
 			r.advance(10 * time.Second)
-			r.requireLock(host.StateTrying, 0)
+			require.Equal(t, host.StateTrying, r.host.Status().State)
 			require.ErrorContains(t, r.host.Status().Err, text)
 			require.InDelta(t, 11, r.script.callCount(method), 1, "it is retried every second")
 		})
@@ -280,20 +284,19 @@ func TestTheConnectionContextLastsAsLongAsTheSession(t *testing.T) {
 		r.advance(time.Hour)
 		firstContext := r.script.sessions[0].ctx
 		require.NoError(t, firstContext.Err())
-		r.script.set((*script).lose)
+		r.script.loseSession()
 		synctest.Wait()
 		require.Error(t, firstContext.Err())
 	})
 }
 
-// Run returns an error if the session that it closes at the end cannot be closed. If an earlier session could not be
-// closed, only the status has the error.
+// The session that Run closes at its end cannot be closed. Run returns the error.
 func TestRunReturnsTheErrorOfTheLastClose(t *testing.T) {
 	for text, f := range map[string]fault{"refused": {err: errRefused}, "panicked": {panics: true}, "does not return": {hangs: true}} {
 		inBubble(t, func(t *testing.T, r *rig) {
-			nth("close", 2, f)(r.script) // of the second session, which is the last one
+			r.script.set(callNumber(2, "close", f)) // of the second session, which is the last one
 			r.run()
-			r.script.set((*script).lose)
+			r.script.loseSession()
 			r.advance(2 * time.Second)
 			r.stop()
 			err := <-r.ended
@@ -302,15 +305,19 @@ func TestRunReturnsTheErrorOfTheLastClose(t *testing.T) {
 			r.ended <- nil // inBubble waits for the result of Run again
 		})
 	}
+}
+
+// A session that was lost cannot be closed. Only the status has the error, and Run does not return it.
+func TestRunReturnsNoErrorOfAnEarlierClose(t *testing.T) {
 	inBubble(t, func(t *testing.T, r *rig) {
-		nth("close", 1, fault{err: errRefused})(r.script)
+		r.script.set(callNumber(1, "close", fault{err: errRefused}))
 		r.run()
-		r.script.set((*script).lose)
+		r.script.loseSession()
 		synctest.Wait()
 		require.ErrorIs(t, r.host.Status().Err, errRefused)
 		r.advance(2 * time.Second)
 		r.stop()
 		require.NoError(t, <-r.ended)
-		r.ended <- nil
+		r.ended <- nil // inBubble waits for the result of Run again
 	})
 }
