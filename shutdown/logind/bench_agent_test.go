@@ -54,14 +54,14 @@ func BenchmarkSignalToFirstStop(b *testing.B) {
 				runtime.GC() // so that the garbage of the start is not collected while the timer runs
 				b.StartTimer()
 
-				h.login1.Prepare(true)
+				h.announceShutdown()
 				<-first
 
 				b.StopTimer()
 				locks := h.login1.Locks()
 				<-locks[len(locks)-1].Released
 				end()
-				h.login1.SetPreparing(false)
+				h.endShutdownSilently()
 				b.StartTimer()
 			}
 		})

@@ -46,7 +46,7 @@ func lingeringSocket(t *testing.T) (descriptor int) {
 	return descriptor
 }
 
-// The calls with the serial numbers 1 and 2 wait for a descriptor each. A third descriptor has come for the call 3, for
+// Two calls, with the serial numbers 1 and 2, wait for a descriptor each. A third descriptor has come for the call 3, for
 // which nobody waits any more. Each call takes its own descriptor, and the last one closes the third.
 func TestTheLastCallClosesLeftOverDescriptors(t *testing.T) {
 	open := func() *os.File {

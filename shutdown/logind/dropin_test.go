@@ -12,35 +12,30 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/kubegrace/kubegrace/internal/logindfake"
 )
 
 // An agent in a container without the host's /etc writes a drop-in that logind does not see. Each request gets logind's
 // 5 s and an error. logind is reloaded for the first request only, because another reload would not help.
 func TestADropInThatLogindDoesNotSeeIsAnError(t *testing.T) {
 	h := newHost(t)
-	systemd1 := logindfake.StartSystemd1(t, h.bus.Address, func() {}) // a reload without an effect
+	systemd1 := h.ignoreReloads(t)
 	src := h.source(t)
 	for range 5 {
 		session, err := src.Connect(t.Context())
 		require.NoError(t, err)
-		granted, err := session.RequestDelay(t.Context(), time.Minute)
-		require.Equal(t, 5*time.Second, granted)
-		var capped *source.DelayCappedError
-		require.ErrorAs(t, err, &capped)
-		require.Empty(t, capped.SetBy, "no file sets the limit")
+		requireCapped(t, session, 5*time.Second, "") // no file sets the limit
+		_, err = session.RequestDelay(t.Context(), time.Minute)
 		require.ErrorContains(t, err, "is "+h.root+" the host's own file system?")
 		require.NoError(t, session.Close())
 	}
 	require.Len(t, systemd1.Reloads(), 1)
 }
 
-// logind does not see the drop-in, so that no reload has an effect. RequestDelay reloads it again only when the files have
-// changed, and when another delay is requested. A new file with 2 min causes two reloads: the drop-in seems to be needless
-// and is removed, but logind's limit is too low, so the drop-in is written again.
+// logind does not see the drop-in, so that no reload has an effect. RequestDelay reloads logind again only when the files have changed,
+// and when another delay is requested.
 func TestAnUnseenDropInIsTriedAgainAfterAChange(t *testing.T) {
 	h := newHost(t)
-	systemd1 := logindfake.StartSystemd1(t, h.bus.Address, func() {}) // a reload without an effect
+	systemd1 := h.ignoreReloads(t)
 	session := h.connect(t)
 	requireDefault := func(requested time.Duration) {
 		granted, err := session.RequestDelay(t.Context(), requested)
@@ -49,32 +44,38 @@ func TestAnUnseenDropInIsTriedAgainAfterAChange(t *testing.T) {
 	}
 	requireDefault(time.Minute)
 	require.Len(t, systemd1.Reloads(), 1)
-	h.writeFile(t, etc+"/zzz-admin.conf", "[Login]\nInhibitDelayMaxSec=2min\n") // by the files the limit is now sufficient without the drop-in
+
+	// By the files the limit is now sufficient without the drop-in. It is removed, and written again because logind has 5 s.
+	h.limitDelay(t, etc+"/zzz-admin.conf", "2min")
 	for range 5 {
 		requireDefault(time.Minute)
 	}
-	require.Len(t, systemd1.Reloads(), 1+2, "the drop-in is removed once, and written again")
+	require.Len(t, systemd1.Reloads(), 1+2)
+
 	requireDefault(3 * time.Minute)
-	require.Len(t, systemd1.Reloads(), 1+2+1, "another request is another attempt")
+	require.Len(t, systemd1.Reloads(), 1+2+1)
 }
 
-// RemoveDropIn removes our drop-in and reloads logind, so that the limit is 5 s again. It does nothing if there is no
-// drop-in.
+// RemoveDropIn removes our drop-in and reloads logind, so that the limit is 5 s again.
 func TestRemoveDropIn(t *testing.T) {
 	h := newHost(t)
-	systemd1 := h.applyDropInOnReload(t, etc+"/zz-kubegrace.conf")
+	h.applyDropInOnReload(t, ours)
 	src := h.source(t)
-	require.NoError(t, src.RemoveDropIn(t.Context()))
-	require.Empty(t, systemd1.Reloads(), "nothing was there")
-
 	session := connect(t, src)
 	requireGranted(t, session, time.Minute)
 	require.NoError(t, src.RemoveDropIn(t.Context()))
-	require.NoFileExists(t, filepath.Join(h.root, etc, "zz-kubegrace.conf"))
-	require.Len(t, systemd1.Reloads(), 2, "reloaded for the request and for the removal")
+	require.NoFileExists(t, filepath.Join(h.root, ours))
 	granted, err := session.RequestDelay(t.Context(), 0)
 	require.NoError(t, err)
-	require.Equal(t, 5*time.Second, granted, "as before")
+	require.Equal(t, 5*time.Second, granted)
+}
+
+// Without a drop-in RemoveDropIn does nothing: it does not reload logind.
+func TestRemoveDropInWithoutADropIn(t *testing.T) {
+	h := newHost(t)
+	systemd1 := h.ignoreReloads(t)
+	require.NoError(t, h.source(t).RemoveDropIn(t.Context()))
+	require.Empty(t, systemd1.Reloads())
 }
 
 // Somebody else has written a file with the name of the drop-in. RemoveDropIn returns an error and does not remove it.

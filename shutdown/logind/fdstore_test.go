@@ -192,15 +192,15 @@ func TestTheStoredLockOutlivesTheAgent(t *testing.T) {
 	h, store := hostWithFDStore(t)
 	first := startAgent(t, store)
 	lock := h.login1.Locks()[0]
-	h.login1.Prepare(true)
+	h.announceShutdown()
 	requireStored(t, store, "inhibitor")
 	first.kill()
 	requireHeld(t, lock)
 
 	second := startAgent(t, store)
-	require.Equal(t, "adopted=false pending=true locked=true names=taken", second.found, "Inhibit returns the stored lock")
-	require.Len(t, h.login1.Locks(), 1)
-	second.kill() // and again
+	require.Equal(t, "adopted=false pending=true locked=true names=taken", second.found)
+	require.Len(t, h.login1.Locks(), 1, "logind has granted only the first lock")
+	second.kill()
 	requireHeld(t, lock)
 
 	third := startAgent(t, store)
@@ -248,7 +248,7 @@ func TestTheStoredLockIsClosedWithoutAShutdown(t *testing.T) {
 	require.Equal(t, "adopted=false pending=false locked=true names=taken", second.found)
 	requireStored(t, store, "inhibitor-2")
 	locks := h.login1.Locks()
-	require.Len(t, locks, 2)
+	require.Len(t, locks, 2, "the stored one and the new one")
 	awaitReleased(t, locks[0])
 	requireHeld(t, locks[1])
 }
@@ -279,7 +279,7 @@ func TestAFullFDStoreIsNoError(t *testing.T) {
 	a.kill()
 	awaitReleased(t, h.login1.Locks()[0])
 
-	h.login1.SetPreparing(true)
+	h.beginShutdownSilently()
 	a = startAgent(t, store)
 	require.Equal(t, "adopted=false pending=true locked=false names=", a.found, "a shutdown without a lock")
 }

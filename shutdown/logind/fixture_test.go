@@ -82,6 +82,18 @@ func (h *host) inhibit(t *testing.T, session source.Session) (io.Closer, *logind
 	return lock, granted[len(granted)-1]
 }
 
+// announceShutdown makes logind announce a shutdown.
+func (h *host) announceShutdown() { h.login1.Prepare(true) }
+
+// cancelShutdown makes logind announce that the shutdown was cancelled.
+func (h *host) cancelShutdown() { h.login1.Prepare(false) }
+
+// beginShutdownSilently makes logind have a shutdown in progress, without a signal.
+func (h *host) beginShutdownSilently() { h.login1.SetPreparing(true) }
+
+// endShutdownSilently makes logind have no shutdown any more, without a signal, as CancelScheduledShutdown does from v257 on.
+func (h *host) endShutdownSilently() { h.login1.SetPreparing(false) }
+
 // nextEvent returns the next event. It fails if the session has ended.
 func nextEvent(t *testing.T, session source.Session) source.Event {
 	t.Helper()
@@ -93,6 +105,18 @@ func nextEvent(t *testing.T, session source.Session) source.Event {
 		require.Fail(t, "no event")
 		return source.Event{}
 	}
+}
+
+// requireAnnounced requires that the next event announces a shutdown.
+func requireAnnounced(t *testing.T, session source.Session) {
+	t.Helper()
+	require.False(t, nextEvent(t, session).Cancelled, "the event is a cancellation")
+}
+
+// requireCancelled requires that the next event cancels the shutdown.
+func requireCancelled(t *testing.T, session source.Session) {
+	t.Helper()
+	require.True(t, nextEvent(t, session).Cancelled, "the event is no cancellation")
 }
 
 // awaitEnd waits until the session has ended, and fails if an event comes first.

@@ -57,10 +57,10 @@ func (h *host) requireOnlyItsOwnEvents(t *testing.T, session source.Session) {
 	require.NoError(t, err)
 	require.Nil(t, pending)
 	h.login1.SetKind("kexec")
-	h.login1.Prepare(true)
+	h.announceShutdown()
 	require.Equal(t, source.KindKexec, nextEvent(t, session).Kind)
-	h.login1.Prepare(false)
-	require.True(t, nextEvent(t, session).Cancelled)
+	h.cancelShutdown()
+	requireCancelled(t, session)
 }
 
 // An unprivileged user sends signals, with a descriptor each, to the session. All descriptors must be closed on
@@ -92,9 +92,10 @@ func TestForgedDescriptorsDuringInhibitAreNotKept(t *testing.T) {
 	forger := h.bus.ConnectAsNobodyWithDescriptors()
 	file, err := os.Open(os.DevNull)
 	require.NoError(t, err)
-	_, first := h.inhibit(t, session) // opens also what the second call shares, so that it is counted below
+	h.inhibit(t, session) // opens also what the second call shares, so that it is counted below
 	descriptors := openDescriptors(t)
 
+	// A second call of Inhibit waits for its reply.
 	sendReply := h.login1.Delay()
 	defer sendReply() // also if the test fails before it sends the reply
 	var lock io.Closer
@@ -105,16 +106,16 @@ func TestForgedDescriptorsDuringInhibitAreNotKept(t *testing.T) {
 		inhibited <- err
 	}()
 	require.Eventually(t, func() bool { return h.login1.Calls("Inhibit") == 2 }, testTimeout, time.Millisecond)
+
+	// The other user sends 500 signals, and then logind replies.
 	for range 500 {
 		for _, name := range sessionNames {
 			forgeAnnouncement(forger, name, dbus.UnixFD(file.Fd()))
 		}
 	}
 	awaitDelivery(t, forger)
-	require.Len(t, h.login1.Locks(), 1, "the second call still waits")
 	sendReply()
 	require.NoError(t, <-inhibited)
-	requireHeld(t, first)
 	requireHeld(t, h.login1.Locks()[1])
 	require.LessOrEqual(t, openDescriptors(t), descriptors+2, "the lock, and the scripted logind's end of it")
 	require.NoError(t, lock.Close())
@@ -128,7 +129,7 @@ func TestForgedSignalsAreNotQueued(t *testing.T) {
 	h := newHostOn(t, logindhost.StartSystemBus(t))
 	session, sessionNames := h.connectNamed(t)
 	forger, _ := h.bus.ConnectAsNobody()
-	h.login1.Prepare(true)                         // the event is not read
+	h.announceShutdown()                           // the event is not read
 	_, err := session.RequestDelay(t.Context(), 0) // the answer comes after the announcement, which so counts in before
 	require.NoError(t, err)
 
@@ -144,7 +145,7 @@ func TestForgedSignalsAreNotQueued(t *testing.T) {
 	_, err = session.RequestDelay(t.Context(), 0) // the answer comes after the flood; Pending could take the event's place
 	require.NoError(t, err)
 	require.Less(t, heapInUse(), before+signals*size/4)
-	require.False(t, nextEvent(t, session).Cancelled)
+	requireAnnounced(t, session)
 }
 
 // heapInUse returns the used heap in bytes.

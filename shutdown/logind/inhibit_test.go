@@ -112,11 +112,11 @@ func TestInhibitSucceedsAfterARefusal(t *testing.T) {
 }
 
 // Eight callers call Inhibit at the same time. logind replies to the first call only after the seven others have returned.
-// Each caller must get a descriptor of its own, and none may get lost.
+// Each caller must get a lock of its own, and none may get lost.
 func TestConcurrentCallersGetSeparateLocks(t *testing.T) {
 	h := newHost(t)
 	session := h.connect(t)
-	sendFirstReply := h.login1.Delay() // the first call that logind receives waits until the test calls sendFirstReply
+	replyToTheFirst := h.login1.Delay()
 	const callers = 8
 	locks, errs := make([]io.Closer, callers), make([]error, callers)
 	returned := make(chan struct{}, callers)
@@ -129,13 +129,11 @@ func TestConcurrentCallersGetSeparateLocks(t *testing.T) {
 	for range callers - 1 {
 		<-returned
 	}
-	grantedBefore := len(h.login1.Locks()) // read only now: the test must not fail while a call waits
-	sendFirstReply()
+	replyToTheFirst()
 	<-returned
-	require.Equal(t, callers-1, grantedBefore, "one call has waited")
+
 	require.NoError(t, errors.Join(errs...))
-	require.Len(t, h.login1.Locks(), callers, "the locks that logind has granted")
-	require.Len(t, h.login1.Held(), callers, "none of them is closed yet")
+	require.Len(t, h.login1.Held(), callers, "all locks that logind has granted are held")
 	for _, lock := range locks {
 		require.NoError(t, lock.Close())
 	}
@@ -164,8 +162,10 @@ func TestTheLockOfALateReplyIsClosed(t *testing.T) {
 				inhibited <- err
 			}()
 			require.Eventually(t, func() bool { return h.login1.Calls("Inhibit") == 1 }, testTimeout, time.Millisecond)
+
 			end(t, h, session, cancel)
 			require.Error(t, <-inhibited)
+
 			sendReply()
 			require.Eventually(t, func() bool { return len(h.login1.Locks()) == 1 }, testTimeout, time.Millisecond)
 			awaitReleased(t, h.login1.Locks()[0])

@@ -47,8 +47,8 @@ func (l *missingFeatures) missing() []string {
 	return slices.Clone(l.lines)
 }
 
-// A host lacks one, two or all optional features. All the same the manager must take its lock, raise logind's limit, and
-// kill the two pods of runManagerIn when logind announces a shutdown. Each missing feature is logged once.
+// A host lacks one, two or all optional features. All the same the manager takes its lock, raises logind's limit, and kills its two
+// pods when logind announces a shutdown. Each missing feature is logged once.
 func TestABusWithoutOptionalFeaturesWorks(t *testing.T) {
 	lines := map[logindfake.Lack][]string{ // what is logged for each; nil: nothing, because the feature is not used
 		logindfake.LackOtherHandshakes: nil,

@@ -24,11 +24,11 @@ func TestNewNamesInvalidOptions(t *testing.T) {
 		field   string
 		value   string
 	}{
-		"not read by logind": {logind.Options{DropInName: "50-agent"}, "DropInName", "50-agent"},
-		"only the ending":    {logind.Options{DropInName: ".conf"}, "DropInName", ".conf"},
-		"a path":             {logind.Options{DropInName: "../logind.conf"}, "DropInName", "../logind.conf"},
-		"relative directory": {logind.Options{DropInDirs: []string{"etc"}}, "DropInDirs", "etc"},
-		"relative root":      {logind.Options{HostRoot: "host"}, "HostRoot", "host"},
+		"not read by logind": {options: logind.Options{DropInName: "50-agent"}, field: "DropInName", value: "50-agent"},
+		"only the ending":    {options: logind.Options{DropInName: ".conf"}, field: "DropInName", value: ".conf"},
+		"a path":             {options: logind.Options{DropInName: "../logind.conf"}, field: "DropInName", value: "../logind.conf"},
+		"relative directory": {options: logind.Options{DropInDirs: []string{"etc"}}, field: "DropInDirs", value: "etc"},
+		"relative root":      {options: logind.Options{HostRoot: "host"}, field: "HostRoot", value: "host"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, err := logind.New(test.options)

@@ -11,40 +11,45 @@ import (
 
 // Signals and replies are handled in any order, but one that arrived earlier never overrides one that arrived later. Each
 // step handles one message, whose number is its place in the order of arrival: after announced(3), confirmed(1) handles a
-// reply that arrived before the announcement.
+// reply that arrived before the announcement. A step says whether the shutdown begins, ends or is in progress by this message.
 func TestMessagesCountInTheOrderOfArrival(t *testing.T) {
-	type call func(*preparation) bool
+	const begins, ends, inProgress, nothing = "begins", "ends", "is in progress", "" // what a message says about the shutdown
+	when := func(is bool, what string) string {
+		if is {
+			return what
+		}
+		return nothing
+	}
+	type call func(*preparation) string
 	announced := func(number dbus.Sequence) call {
-		return func(p *preparation) bool { return p.noteSignal(true, number) }
+		return func(p *preparation) string { return when(p.noteSignal(true, number), begins) }
 	}
 	cancelled := func(number dbus.Sequence) call {
-		return func(p *preparation) bool { return p.noteSignal(false, number) }
+		return func(p *preparation) string { return when(p.noteSignal(false, number), ends) }
 	}
 	confirmed := func(number dbus.Sequence) call {
-		return func(p *preparation) bool { return p.noteConfirmation(number) }
+		return func(p *preparation) string { return when(p.noteConfirmation(number), inProgress) }
 	}
 	denied := func(number dbus.Sequence) call {
-		return func(p *preparation) bool { p.noteDenial(number); return p.isInProgress() }
+		return func(p *preparation) string { p.noteDenial(number); return when(p.isInProgress(), inProgress) }
 	}
-	ended := (*preparation).endIfDenied
-	// want is what the call returns. announced and cancelled: the signal is news. confirmed and denied: a shutdown is in
-	// progress after the reply. ended: the shutdown has ended.
+	ended := func(p *preparation) string { return when(p.endIfDenied(), ends) }
 	type step struct {
 		call call
-		want bool
+		want string
 	}
 	for name, steps := range map[string][]step{
-		"both signals of one shutdown":                       {{announced(1), true}, {announced(2), false}, {cancelled(3), true}, {cancelled(4), false}},
-		"cancelled after a reply that is handled late":       {{cancelled(2), false}, {confirmed(1), false}},
-		"cancelled after the reply":                          {{confirmed(1), true}, {cancelled(2), true}, {confirmed(1), false}},
-		"announced again after a reply that is handled late": {{cancelled(2), false}, {announced(3), true}, {confirmed(1), true}},
-		"signals that a reply has overtaken":                 {{confirmed(4), true}, {announced(1), false}, {cancelled(2), false}, {announced(3), false}, {cancelled(5), true}},
-		"a reply that another reply has overtaken":           {{denied(2), false}, {confirmed(1), false}},
-		"an announcement that a denial has overtaken":        {{denied(2), false}, {announced(1), false}, {announced(3), true}},
-		"a cancellation handled after a newer denial":        {{announced(1), true}, {denied(3), true}, {cancelled(2), true}, {ended, false}},
-		"over without a signal":                              {{announced(1), true}, {ended, false}, {denied(2), true}, {ended, true}, {ended, false}},
-		"over, and the next one announced":                   {{announced(1), true}, {denied(2), true}, {announced(3), true}, {announced(4), false}, {ended, false}},
-		"confirmed by a later reply too":                     {{confirmed(1), true}, {confirmed(3), true}, {cancelled(2), true}},
+		"both signals of one shutdown":                       {{announced(1), begins}, {announced(2), nothing}, {cancelled(3), ends}, {cancelled(4), nothing}},
+		"cancelled after a reply that is handled late":       {{cancelled(2), nothing}, {confirmed(1), nothing}},
+		"cancelled after the reply":                          {{confirmed(1), inProgress}, {cancelled(2), ends}, {confirmed(1), nothing}},
+		"announced again after a reply that is handled late": {{cancelled(2), nothing}, {announced(3), begins}, {confirmed(1), inProgress}},
+		"signals that a reply has overtaken":                 {{confirmed(4), inProgress}, {announced(1), nothing}, {cancelled(2), nothing}, {announced(3), nothing}, {cancelled(5), ends}},
+		"a reply that another reply has overtaken":           {{denied(2), nothing}, {confirmed(1), nothing}},
+		"an announcement that a denial has overtaken":        {{denied(2), nothing}, {announced(1), nothing}, {announced(3), begins}},
+		"a cancellation handled after a newer denial":        {{announced(1), begins}, {denied(3), inProgress}, {cancelled(2), ends}, {ended, nothing}},
+		"over without a signal":                              {{announced(1), begins}, {ended, nothing}, {denied(2), inProgress}, {ended, ends}, {ended, nothing}},
+		"over, and the next one announced":                   {{announced(1), begins}, {denied(2), inProgress}, {announced(3), begins}, {announced(4), nothing}, {ended, nothing}},
+		"confirmed by a later reply too":                     {{confirmed(1), inProgress}, {confirmed(3), inProgress}, {cancelled(2), ends}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := &preparation{}

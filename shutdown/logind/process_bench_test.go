@@ -92,7 +92,7 @@ func shutDownOnce(b *testing.B, way, killer string, pods int) usage {
 
 	idle := readMemory(b, said)
 	lock, began := h.login1.Held()[0], time.Now()
-	h.login1.Prepare(true)
+	h.announceShutdown()
 	<-lock.Released
 	took := time.Since(began)
 	require.NoError(b, in.Close())

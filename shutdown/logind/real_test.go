@@ -206,14 +206,14 @@ func testRealCancelled(t *testing.T, host *logindhost.Host) {
 	lock := takeLock(t, session)
 	host.Systemd1.RefuseStart(&logindfake.Refusal{Name: "org.freedesktop.systemd1.TransactionIsDestructive", Text: "Transaction is destructive."})
 	host.PowerOff()
-	require.False(t, nextEvent(t, session).Cancelled)
+	requireAnnounced(t, session)
 	_, err := session.Inhibit(t.Context())
 	var refused dbus.Error
 	require.ErrorAs(t, err, &refused)
 	require.Equal(t, "org.freedesktop.login1.OperationInProgress", refused.Name)
 	require.NoError(t, lock.Close())
 	awaitPowerOff(t, host)
-	require.True(t, nextEvent(t, session).Cancelled)
+	requireCancelled(t, session)
 	pending, err := session.Pending(t.Context())
 	require.NoError(t, err)
 	require.Nil(t, pending)
@@ -221,7 +221,7 @@ func testRealCancelled(t *testing.T, host *logindhost.Host) {
 	host.Systemd1.RefuseStart(nil)
 	second := takeLock(t, session)
 	host.PowerOff()
-	require.False(t, nextEvent(t, session).Cancelled)
+	requireAnnounced(t, session)
 	requireNoPowerOff(t, host, 200*time.Millisecond)
 	require.NoError(t, second.Close())
 	awaitPowerOff(t, host)
@@ -238,7 +238,7 @@ func testRealStartedInAShutdown(t *testing.T, host *logindhost.Host) {
 	require.NoError(t, lock.Close())
 	awaitPowerOff(t, host)
 	host.Systemd1.EndJob("poweroff.target")
-	require.True(t, nextEvent(t, late).Cancelled, "the host has not shut down")
+	requireCancelled(t, late)
 }
 
 // The FD store keeps the lock of a killed agent, so that the host waits. The next agent adopts the lock. When that agent

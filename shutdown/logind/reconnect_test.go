@@ -115,7 +115,7 @@ func TestALostBusEndsTheSession(t *testing.T) {
 	h.bus.Stop()
 	awaitEnd(t, session)
 	_, err := session.Pending(t.Context())
-	require.Error(t, err)
+	require.Error(t, err, "a session that has ended")
 	requireHeld(t, lock)
 }
 

@@ -27,24 +27,21 @@ func TestEventsOfAShutdownAndItsCancellation(t *testing.T) {
 	h := newHost(t)
 	h.login1.SetLimit(30 * time.Second)
 	session := h.connect(t)
-
 	before := time.Now()
-	h.login1.Prepare(true)
+	h.announceShutdown()
 	event := nextEvent(t, session)
 	require.False(t, event.Cancelled)
 	require.Equal(t, "logind", event.Origin)
-	require.Equal(t, source.KindUnknown, event.Kind, "logind v252, which the fake is before SetKind, does not say")
+	require.Equal(t, source.KindUnknown, event.Kind, "logind before v257 does not say the kind")
 	require.WithinRange(t, event.Deadline, before.Add(30*time.Second), time.Now().Add(30*time.Second))
-
-	h.login1.Prepare(false)
-	require.True(t, nextEvent(t, session).Cancelled)
-	h.login1.Prepare(true)
-	require.False(t, nextEvent(t, session).Cancelled, "the second shutdown is an event again")
+	h.cancelShutdown()
+	requireCancelled(t, session)
+	h.announceShutdown()
+	requireAnnounced(t, session)
 }
 
-// logind v257 (SetKind) sends two signals for a shutdown, and in this test it sends both twice. They become one event, and
-// the next event is the cancellation. The event's kind is the type in the metadata of one of the signals, or unknown for a
-// type that is no shutdown, such as hibernate.
+// logind v257, which SetKind makes of the fake, sends two signals for a shutdown, and in this test it sends both twice. They become one
+// event, with the kind that one of the signals has in its metadata, or unknown for a type that is no shutdown, such as hibernate.
 func TestBothSignalsAreOneShutdown(t *testing.T) {
 	for sent, kind := range map[string]source.Kind{
 		"poweroff":    source.KindPoweroff,
@@ -59,12 +56,11 @@ func TestBothSignalsAreOneShutdown(t *testing.T) {
 			h := newHost(t)
 			h.login1.SetKind(sent)
 			session := h.connect(t)
-			h.login1.Prepare(true)
-			h.login1.Prepare(true)
+			h.announceShutdown()
+			h.announceShutdown()
 			require.Equal(t, kind, nextEvent(t, session).Kind)
-			h.login1.Prepare(false)
-			cancelled := nextEvent(t, session)
-			require.True(t, cancelled.Cancelled, "the signals of one shutdown are one event")
+			h.cancelShutdown()
+			requireCancelled(t, session) // the next event
 		})
 	}
 }
@@ -76,17 +72,17 @@ func TestTheDeadlineIsTheAnnouncementPlusTheLimit(t *testing.T) {
 		limit       time.Duration
 		hasDeadline bool
 	}{
-		"infinite":   {logindfake.Unlimited, false},
-		"zero":       {0, true},
-		"an hour":    {time.Hour, true},
-		"sub-second": {1500 * time.Microsecond, true},
+		"infinite":   {limit: logindfake.Unlimited},
+		"zero":       {limit: 0, hasDeadline: true},
+		"an hour":    {limit: time.Hour, hasDeadline: true},
+		"sub-second": {limit: 1500 * time.Microsecond, hasDeadline: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			h := newHost(t)
 			session := h.connect(t)
 			h.login1.SetLimit(test.limit) // after Connect: it is read with the event
 			before := time.Now()
-			h.login1.Prepare(true)
+			h.announceShutdown()
 			event := nextEvent(t, session)
 			require.Equal(t, test.hasDeadline, !event.Deadline.IsZero())
 			if test.hasDeadline {
@@ -96,9 +92,8 @@ func TestTheDeadlineIsTheAnnouncementPlusTheLimit(t *testing.T) {
 	}
 }
 
-// Three sorts of signals are ignored: those with invalid bodies, those about something else, such as sleep, and the
-// cancellation of a shutdown that was never announced. The last signal announces a shutdown, although with invalid metadata.
-// So it is the first event, of an unknown kind.
+// Signals with invalid bodies, signals about something else, such as sleep, and the cancellation of a shutdown that was never announced
+// are ignored. The last signal announces a shutdown, although with invalid metadata: it is the first event, of an unknown kind.
 func TestSignalsThatAnnounceNothingAreIgnored(t *testing.T) {
 	h := newHost(t)
 	session := h.connect(t)
@@ -109,8 +104,9 @@ func TestSignalsThatAnnounceNothingAreIgnored(t *testing.T) {
 	h.login1.Emit("PrepareForShutdownWithMetadata")
 	h.login1.Emit("PrepareForShutdownWithMetadata", map[string]dbus.Variant{}, true)
 	h.login1.Emit("PrepareForSleep", true)
-	h.login1.Emit("PrepareForShutdown", false) // no shutdown is in progress
-	h.login1.SetPreparing(true)                // Emit only sends a signal; the poll would find no shutdown, and cancel it
+	h.login1.Emit("PrepareForShutdown", false)
+
+	h.beginShutdownSilently() // otherwise the session, which also polls logind, would find no shutdown and cancel it
 	h.login1.Emit("PrepareForShutdownWithMetadata", true, "not metadata")
 	event := nextEvent(t, session)
 	require.False(t, event.Cancelled)
@@ -138,7 +134,7 @@ func TestForgedSignalsAreIgnored(t *testing.T) {
 	awaitDelivery(t, forger)
 
 	h.login1.SetKind("kexec")
-	h.login1.Prepare(true)
+	h.announceShutdown()
 	require.Equal(t, source.KindKexec, nextEvent(t, session).Kind, "only logind's own signal counts")
 }
 
@@ -148,14 +144,14 @@ func TestEventsKeepTheirOrder(t *testing.T) {
 	h := newHost(t)
 	session := h.connect(t)
 	const rounds = 200
-	h.login1.SetPreparing(true) // Emit only sends a signal; the poll would find no shutdown, and cancel it
+	h.beginShutdownSilently() // otherwise the session, which also polls logind, would find no shutdown and cancel it
 	for range rounds {
 		h.login1.Emit("PrepareForShutdown", true)
 		h.login1.Emit("PrepareForShutdown", false)
 	}
 	for range rounds {
-		require.False(t, nextEvent(t, session).Cancelled)
-		require.True(t, nextEvent(t, session).Cancelled)
+		requireAnnounced(t, session)
+		requireCancelled(t, session)
 	}
 }
 
@@ -164,16 +160,16 @@ func TestEventsKeepTheirOrder(t *testing.T) {
 func TestACancellationWithoutASignalIsPolled(t *testing.T) {
 	h := newHost(t)
 	session := h.connect(t)
-	h.login1.Prepare(true)
-	require.False(t, nextEvent(t, session).Cancelled)
-	h.login1.SetPreparing(false) // as CancelScheduledShutdown does from v257 on
-	require.True(t, nextEvent(t, session).Cancelled)
-	h.login1.Prepare(true)
-	require.False(t, nextEvent(t, session).Cancelled)
+	h.announceShutdown()
+	requireAnnounced(t, session)
+	h.endShutdownSilently()
+	requireCancelled(t, session)
+	h.announceShutdown()
+	requireAnnounced(t, session)
 }
 
 // Pending returns nil without a shutdown. Then logind has a shutdown in progress whose announcement was missed. Pending
-// returns it, and its cancellation is an event.
+// returns it, and from then on its end is noticed: an event cancels it.
 func TestPendingReadsLogind(t *testing.T) {
 	h := newHost(t)
 	session := h.connect(t)
@@ -181,20 +177,20 @@ func TestPendingReadsLogind(t *testing.T) {
 	require.NoError(t, err)
 	require.Nil(t, event)
 
-	h.login1.SetPreparing(true)
+	h.beginShutdownSilently()
 	event, err = session.Pending(t.Context())
 	require.NoError(t, err)
 	require.Equal(t, &source.Event{Origin: "logind"}, event, "logind says neither the deadline nor, before v257, the kind")
 
-	h.login1.SetPreparing(false)
-	require.True(t, nextEvent(t, session).Cancelled, "a shutdown that Pending told of is watched")
+	h.endShutdownSilently()
+	requireCancelled(t, session)
 }
 
 // logind v257 says the kind of the shutdown in progress. Pending returns it.
 func TestPendingReadsTheKind(t *testing.T) {
 	h := newHost(t)
 	h.login1.SetKind("reboot")
-	h.login1.SetPreparing(true)
+	h.beginShutdownSilently()
 	event, err := h.connect(t).Pending(t.Context())
 	require.NoError(t, err)
 	require.Equal(t, source.KindReboot, event.Kind)
@@ -211,22 +207,24 @@ func TestACancellationAfterPendingIsNoticed(t *testing.T) {
 			h.login1.SetKind("reboot")
 			session := h.connect(t)
 			for range 300 {
-				h.login1.SetPreparing(true)
+				h.beginShutdownSilently()
 				cancelled := make(chan struct{})
 				h.login1.AfterReply(property, func() {
-					h.login1.Prepare(false)
+					h.cancelShutdown()
 					close(cancelled)
 				})
 				pending, err := session.Pending(t.Context())
 				require.NoError(t, err)
 				<-cancelled
 				if pending != nil {
-					require.True(t, nextEvent(t, session).Cancelled)
+					requireCancelled(t, session)
 				}
-				h.login1.Prepare(true)
-				require.False(t, nextEvent(t, session).Cancelled, "the next shutdown is an event again")
-				h.login1.Prepare(false)
-				require.True(t, nextEvent(t, session).Cancelled)
+
+				// The next shutdown makes two events again.
+				h.announceShutdown()
+				requireAnnounced(t, session)
+				h.cancelShutdown()
+				requireCancelled(t, session)
 			}
 		})
 	}

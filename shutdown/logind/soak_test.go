@@ -160,15 +160,15 @@ func (s *soak) runRound() {
 	state := "idle"
 	if s.rng.IntN(4) > 0 {
 		state = "shutdown"
-		s.host.login1.Prepare(true)
+		s.host.announceShutdown()
 		s.waitUpTo(600 * time.Millisecond)
 	}
 	harms := map[string]func(){
 		"cancelled": func() {},
 		"cancelled and announced again": func() {
-			s.host.login1.Prepare(false)
+			s.host.cancelShutdown()
 			s.waitUpTo(300 * time.Millisecond)
-			s.host.login1.Prepare(true)
+			s.host.announceShutdown()
 			s.waitUpTo(300 * time.Millisecond)
 		},
 		"bus restarted": func() {
@@ -197,7 +197,7 @@ func (s *soak) runRound() {
 	name := names[s.rng.IntN(len(names))]
 	harms[name]()
 	s.counts[state+", "+name]++
-	s.host.login1.Prepare(false)
+	s.host.cancelShutdown()
 	s.awaitIdle()
 	for _, a := range s.agents {
 		a.checkAll(s.t)
