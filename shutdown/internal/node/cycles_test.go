@@ -14,8 +14,8 @@ import (
 )
 
 // 200 times, the host announces a shutdown, which begins to kill one more pod that never ends, and then cancels it. What the
-// agent keeps does not grow with the number of shutdowns. Each pod has one kill in flight, and at most two other calls are.
-// Each shutdown has had one report. Each pod keeps the numbers of at most two later shutdowns (Joined).
+// agent keeps does not grow with the number of shutdowns: each pod has one kill in flight and knows at most two later shutdowns, and
+// each shutdown has had one report.
 func TestCancelledShutdownsLeaveNothingBehind(t *testing.T) {
 	const cycles = 200
 	c := node.Config{Schedule: plan.Schedule{{Priority: 0, Seconds: 20}, {Priority: 1000, Seconds: 10}}}
@@ -36,9 +36,9 @@ func TestCancelledShutdownsLeaveNothingBehind(t *testing.T) {
 	}
 	require.Len(t, w.record.Facts, cycles, "one report each")
 	refused := w.agent.Refused()
-	require.Len(t, refused, cycles)
+	require.Len(t, refused, cycles, "every pod still runs")
 	for _, p := range refused {
-		require.LessOrEqual(t, len(p.Joined), 2)
+		require.LessOrEqual(t, len(p.Joined), 2, "the numbers of later shutdowns")
 	}
 }
 

@@ -487,7 +487,7 @@ func TestStateTransitions(t *testing.T) {
 
 // Another agent owns the state folder, so this agent cannot read the log, which has an unfinished shutdown. TerminateAll waits
 // 5 s for the log, and then begins a drain of its own, which kills critical. When the log comes, its shutdown gets another
-// number than that drain, and this agent stores critical with the drain's number.
+// number than that drain, and critical keeps the drain's number.
 func TestTerminateAllBeforeTheLogIsRead(t *testing.T) {
 	r := newRig(t)
 	restarted(draining("host"), opening)(r)
@@ -495,27 +495,29 @@ func TestTerminateAllBeforeTheLogIsRead(t *testing.T) {
 	r.wait(5 * time.Second)
 	r.endPods("low")
 	require.Contains(t, r.kills, "critical")
-	r.stored = node.Entries{} // the shell ignores what is stored before the log is read
+
+	r.stored = node.Entries{} // what is stored before the log is read does not count
 	r.read()
-	require.Equal(t, node.StateUnsettled, r.n.State())
-	own, _ := r.n.TerminateAllDrain()
-	require.NotEqual(t, own.Number, r.n.Shutdown().Number)
+	drain, _ := r.n.TerminateAllDrain()
+	require.NotEqual(t, drain.Number, r.n.Shutdown().Number)
 	i := slices.IndexFunc(r.stored.Pods, func(p *node.Pod) bool { return p.Name == "critical" })
-	require.GreaterOrEqual(t, i, 0)
-	require.Equal(t, own.Number, r.stored.Pods[i].Shutdown)
+	require.GreaterOrEqual(t, i, 0, "critical is stored")
+	require.Equal(t, drain.Number, r.stored.Pods[i].Shutdown)
 }
 
-// A shutdown kills a static pod, and the log ends when 12 s (2 s + 10 s) of the pod's 15 s have passed. The machine reboots,
-// the pod runs again under the same key, and a new shutdown kills it before the new agent reads that log. The old deadline does
-// not shorten the new grace period: Read kills nothing again. The pod is still refused, because its new run has not ended.
+// A shutdown kills a static pod, and the log ends when 12 s of the pod's 15 s have passed. After a reboot a new shutdown kills the pod
+// again, before the new agent reads that log. The old deadline does not shorten the new grace period: the log causes no other
+// kill. The pod is still refused, because its new run has not ended.
 func TestALogOfAnotherBootShortensNoGracePeriod(t *testing.T) {
 	r := newRig(t)
 	r.pods = []string{"low", "static"}
 	restarted(func(r *rig) {
-		draining("host")(r)
+		draining("host")(r) // for 2 s
 		r.wait(10 * time.Second)
 		r.endPods("low")
 	}, opening)(r)
+
+	// The pod runs again after a reboot, and a new shutdown kills it. Only then does the log of the other boot come.
 	r.announce([]string{"host"})
 	r.wait(2 * time.Second)
 	require.Contains(t, r.kills, "static")
