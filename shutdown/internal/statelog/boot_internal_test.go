@@ -18,15 +18,18 @@ func stepped(t time.Time, by time.Duration) time.Time {
 	return t
 }
 
-// A step of the wall clock, backward or forward, after the agent's start does not change the times in the log. The agent
-// started an hour (3600 s) after the boot, and the time is 10 s later.
+// bootedAnHourAgo is an Options.Boot of a boot that was an hour ago.
+func bootedAnHourAgo() (id string, since time.Duration, err error) { return "one", time.Hour, nil }
+
+// The agent started an hour after the boot. A step of the wall clock, backward or forward, 10 s later does not change the times in the
+// log: they are still 3610 s after the boot.
 func TestWallClockStepsDoNotMoveTimes(t *testing.T) {
 	for _, step := range []time.Duration{-time.Hour, time.Hour} {
-		c := newClock(func() (string, time.Duration, error) { return "one", time.Hour, nil })
+		c := newClock(bootedAnHourAgo)
 		later := stepped(c.readAt.Add(10*time.Second), step)
-		require.Equal(t, step+10*time.Second, later.Round(0).Sub(c.readAt.Round(0)), "by the wall clock")
+		require.Equal(t, step+10*time.Second, later.Round(0).Sub(c.readAt.Round(0)), "the wall clock was stepped")
 		require.Equal(t, time.Unix(3610, 0).UTC(), c.SinceBoot(later))
-		require.Zero(t, c.TimeOf(time.Unix(3610, 0)).Sub(later))
+		require.Zero(t, c.TimeOf(time.Unix(3610, 0)).Sub(later), "TimeOf converts back")
 	}
 }
 
@@ -35,9 +38,9 @@ func TestWallClockStepsDoNotMoveTimes(t *testing.T) {
 // Neither overflows.
 func TestClockSaturates(t *testing.T) {
 	first, last := time.Unix(0, 1).UTC(), time.Unix(0, math.MaxInt64).UTC()
-	c := newClock(func() (string, time.Duration, error) { return "one", time.Hour, nil }) // the boot was an hour ago
+	c := newClock(bootedAnHourAgo)
 	require.Equal(t, first, c.SinceBoot(c.readAt.Add(-2*time.Hour)), "before the boot")
-	require.Equal(t, first, c.SinceBoot(time.Time{}), "before the boot")
+	require.Equal(t, first, c.SinceBoot(time.Time{}), "long before the boot")
 	require.Equal(t, last, c.SinceBoot(c.readAt.Add(math.MaxInt64)), "an hour too late")
 	require.True(t, c.TimeOf(last).After(c.readAt.Add(290*365*24*time.Hour)))
 	require.True(t, c.TimeOf(time.Time{}).Before(c.readAt))

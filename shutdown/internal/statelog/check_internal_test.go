@@ -138,12 +138,12 @@ func TestAllFieldsAreStored(t *testing.T) {
 		require.NotContains(t, string(text), "not stored")
 		found := parse(text, bootOfLog, now())
 		require.Empty(t, found.Errs)
-		want, object := wholePod(t), wholeObject() // and without what is not stored:
+		want, object := wholePod(t), wholeObject()
 		object.Labels, object.ManagedFields, object.Spec.NodeName = nil, nil, ""
 		delete(object.Annotations, "a")
 		object.Spec.Containers[0].Lifecycle.PostStart = nil
 		object.Spec.InitContainers[0].Image, object.Spec.Containers[0].Image, object.Spec.EphemeralContainers[0].Image = "", "", ""
-		want.Object = object
+		want.Object = object // without what is not stored
 		require.Equal(t, node.Entries{Shutdown: whole, Pods: []*node.Pod{want}}, found.Entries)
 	}
 }
@@ -245,8 +245,8 @@ func logOf(t *testing.T, s *node.Shutdown, p *node.Pod) []byte {
 	return text
 }
 
-// A log with times up to 3020 s after its boot is read 1 s after a boot. If the log is of another boot, both entities are
-// accepted. If it is of the same boot, their times are in the future, and both are refused.
+// A log with times up to 3020 s after its boot is read 1 s after a boot. If the log is of another boot, its entries are
+// accepted. If it is of the same boot, their times are in the future, and they are refused.
 func TestTimesOfAnotherBootMayBeLater(t *testing.T) {
 	text := logOf(t, wholeShutdown(t), wholePod(t))
 	found := parse(text, "two", at(1))
@@ -254,7 +254,7 @@ func TestTimesOfAnotherBootMayBeLater(t *testing.T) {
 	require.NotNil(t, found.Entries.Shutdown)
 	require.Len(t, found.Entries.Pods, 1)
 	found = parse(text, bootOfLog, at(1))
-	require.Len(t, found.Errs, 2, "a snapshot of this machine, or the log of another one")
+	require.Len(t, found.Errs, 2, "the shutdown and the pod")
 }
 
 // The checks of a stored log accept every timetable that an agent may store: random ones, also after an earlier deadline

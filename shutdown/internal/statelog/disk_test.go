@@ -96,16 +96,16 @@ func TestACrashAtAnyStepKeepsTheLastWrite(t *testing.T) {
 		folders = append(folders, folder)
 		return os.CopyFS(folder, os.DirFS(dir))
 	})
-	l := newLocked(t, on(dir, &d))
-	contents(t, l) // waits until the log is read
+	l := openLog(t, on(dir, &d))
+	contentsOf(t, l) // now the log is read
 	type state struct {
 		steps   int // how many steps have led to the state
 		entries node.Entries
 	}
 	states := []state{{steps: len(folders)}} // after each call
 	finish := func(written *call.Future[struct{}]) {
-		require.NoError(t, await(t, written))
-		states = append(states, state{steps: len(folders), entries: read(t, dir).Entries})
+		requireWritten(t, written)
+		states = append(states, state{steps: len(folders), entries: nextAgentReads(t, dir).Entries})
 	}
 	finish(l.Begin(entries(shutdown(1), pod("a"), pod("b"))))
 	finish(l.Append(entriesOfPods(signalled("a"))))
@@ -115,19 +115,21 @@ func TestACrashAtAnyStepKeepsTheLastWrite(t *testing.T) {
 	finish(l.Append(entriesOfPods(pod("c"))))
 	closeLog(t, l)
 	require.Greater(t, len(folders), 10, "steps")
+
 	for step, folder := range folders {
 		finished := 0 // the index of the newest state that was reached before this step
 		for finished+1 < len(states) && states[finished+1].steps <= step {
 			finished++
 		}
 		current := min(finished+1, len(states)-1)
-		next := newLocked(t, options(folder))
-		found := contents(t, next)
+
+		next := openLog(t, options(folder))
+		found := contentsOf(t, next)
 		require.Empty(t, found.Errs)
 		require.Contains(t, []node.Entries{states[finished].entries, states[current].entries}, found.Entries, "step %d", step)
-		require.NoError(t, await(t, next.Append(entriesOfPods(pod("d")))))
+		requireWritten(t, next.Append(entriesOfPods(pod("d"))))
 		closeLog(t, next)
-		require.Equal(t, entries(found.Entries.Shutdown, append(found.Entries.Pods, pod("d"))...), read(t, folder).Entries)
+		require.Equal(t, entries(found.Entries.Shutdown, append(found.Entries.Pods, pod("d"))...), nextAgentReads(t, folder).Entries)
 		requireNoTemporaryFile(t, folder)
 	}
 }
@@ -136,12 +138,12 @@ func TestACrashAtAnyStepKeepsTheLastWrite(t *testing.T) {
 // status that may be pending, which is that of a signalled pod without StatusAccepted: a power cut must not lose it.
 func TestOnlyPendingStatusesAreSyncedBeforeAReplacement(t *testing.T) {
 	var d disk
-	l := newLocked(t, on(t.TempDir(), &d))
-	contents(t, l)
+	l := openLog(t, on(t.TempDir(), &d))
+	contentsOf(t, l)
 	require.Equal(t, "lock read read", d.newSteps(), "the log and the kubelet's file are read")
 	requireSteps := func(steps string, written *call.Future[struct{}]) {
 		t.Helper()
-		require.NoError(t, await(t, written))
+		requireWritten(t, written)
 		require.Equal(t, steps, d.newSteps())
 	}
 	requireSteps("write rename", l.Begin(entries(shutdown(1), pod("a"))))
@@ -168,9 +170,10 @@ func TestFailedWritesAreRepeated(t *testing.T) {
 		t.Run(failing, func(t *testing.T) {
 			dir := t.TempDir()
 			var d disk
-			l := newLocked(t, on(dir, &d))
-			require.NoError(t, await(t, l.Begin(entries(shutdown(1), signalled("a")))))
-			before := read(t, dir).Entries
+			l := openLog(t, on(dir, &d))
+			requireWritten(t, l.Begin(entries(shutdown(1), signalled("a"))))
+			before := nextAgentReads(t, dir).Entries
+
 			d.setFault(func(step, path string) error {
 				if step != failing {
 					return nil
@@ -188,10 +191,11 @@ func TestFailedWritesAreRepeated(t *testing.T) {
 			require.ErrorContains(t, err, "failed to store the shutdown state in "+logPath(dir)+": ")
 			require.ErrorIs(t, await(t, l.Append(entriesOfPods(ended("a")))), errFull)
 			require.ErrorIs(t, await(t, l.Sync()), errFull)
-			require.Equal(t, before, read(t, dir).Entries)
-			d.setFault(nil)
-			require.NoError(t, await(t, l.Sync()), "it is retried")
-			require.Equal(t, entries(shutdown(1), ended("a"), pod("b")), read(t, dir).Entries)
+			require.Equal(t, before, nextAgentReads(t, dir).Entries)
+
+			d.setFault(nil) // the disk works again
+			requireWritten(t, l.Sync())
+			require.Equal(t, entries(shutdown(1), ended("a"), pod("b")), nextAgentReads(t, dir).Entries)
 			closeLog(t, l)
 			requireNoTemporaryFile(t, dir)
 		})
@@ -212,9 +216,10 @@ func TestTheLogRepeatsAFailedWrite(t *testing.T) {
 		})
 		o, attempts := on(dir, &d), make(chan error, 10)
 		o.Wrote = func(err error) { attempts <- err }
-		l := newLocked(t, o)
+		l := openLog(t, o)
 		require.ErrorIs(t, await(t, l.Append(entries(shutdown(1)))), errFull)
 		require.ErrorIs(t, await(t, l.Append(entriesOfPods(pod("a")))), errFull)
+
 		<-time.After(1200 * time.Millisecond)
 		d.setFault(nil)
 		<-time.After(time.Second)
@@ -222,7 +227,8 @@ func TestTheLogRepeatsAFailedWrite(t *testing.T) {
 		for _, isFull := range []bool{true, true, true, true, false} {
 			require.Equal(t, isFull, errors.Is(<-attempts, errFull))
 		}
-		require.Equal(t, entries(shutdown(1), pod("a")), read(t, dir).Entries)
+		require.Equal(t, entries(shutdown(1), pod("a")), nextAgentReads(t, dir).Entries)
+
 		closeLog(t, l)
 		<-time.After(time.Minute)
 		require.Empty(t, attempts)
@@ -241,14 +247,14 @@ func fullDisk() *disk {
 
 // The disk is full, but Close returns no error, because there are no entries that are lost.
 func TestCloseWithoutEntriesIgnoresAFullDisk(t *testing.T) {
-	l := newLocked(t, on(t.TempDir(), fullDisk()))
+	l := openLog(t, on(t.TempDir(), fullDisk()))
 	require.ErrorIs(t, await(t, l.Begin(node.Entries{})), errFull)
 	closeLog(t, l)
 }
 
 // The disk is full, and an entry was not written. Both Append and Close return the error.
 func TestCloseReturnsTheErrorOfAFullDisk(t *testing.T) {
-	l := newLocked(t, on(t.TempDir(), fullDisk()))
+	l := openLog(t, on(t.TempDir(), fullDisk()))
 	require.ErrorIs(t, await(t, l.Append(entries(shutdown(1)))), errFull)
 	require.ErrorIs(t, l.Close(time.Now().Add(time.Minute)), errFull)
 }
@@ -267,19 +273,22 @@ func TestADiskThatHangsInLockBlocksNoCaller(t *testing.T) {
 		defer cancel()
 		_, err := l.Lock(ctx)
 		require.ErrorIs(t, err, call.ErrTimeSpent)
-		require.Equal(t, (5+1)*time.Second, time.Since(begun), "the time of ctx, and a second to return")
-		require.Equal(t, statelog.Contents{}, contents(t, l))
+		require.Equal(t, (5+1)*time.Second, time.Since(begun), "ctx has 5 s")
+		require.Equal(t, statelog.Contents{}, contentsOf(t, l))
+
 		begun = time.Now()
-		require.NoError(t, await(t, l.Begin(entries(shutdown(1)))))
-		require.NoError(t, await(t, l.Sync()))
+		requireWritten(t, l.Begin(entries(shutdown(1))))
+		requireWritten(t, l.Sync())
 		require.Zero(t, time.Since(begun))
+
 		err = l.Close(begun.Add(10 * time.Second))
 		require.ErrorIs(t, err, call.ErrTimeSpent)
 		require.ErrorContains(t, err, "the locking of "+dir)
 		require.Equal(t, 10*time.Second, time.Since(begun))
+
 		release()
 		synctest.Wait()
-		closeLog(t, newLocked(t, options(dir)))
+		closeLog(t, openLog(t, options(dir)))
 	})
 }
 
@@ -299,7 +308,7 @@ func TestAHangingDiskBlocksNoCaller(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				var d disk
 				release := d.hang(hanging)
-				l := newLocked(t, on(dir, &d))
+				l := openLog(t, on(dir, &d))
 				ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
 				defer cancel()
 				_, err := l.Read(ctx)
@@ -309,11 +318,15 @@ func TestAHangingDiskBlocksNoCaller(t *testing.T) {
 				} else {
 					require.NoError(t, err)
 				}
+
+				// The writes return at once.
 				begun := time.Now()
 				replaced, synced := l.Begin(entries(shutdown(1))), l.Sync()
 				l.SaveTimes(statelog.Times{})
 				appended := l.Append(entriesOfPods(pod("b")))
 				require.Zero(t, time.Since(begun))
+
+				// Close returns at the given time, and the writes that wait are dropped.
 				err = l.Close(begun.Add(10 * time.Second))
 				require.ErrorIs(t, err, call.ErrTimeSpent)
 				require.Equal(t, 10*time.Second, time.Since(begun))
@@ -327,15 +340,17 @@ func TestAHangingDiskBlocksNoCaller(t *testing.T) {
 					require.ErrorIs(t, await(t, written), call.ErrTimeSpent)
 				}
 				if hanging == "sync" {
-					require.NoError(t, await(t, appended), "a sync blocks no write")
+					requireWritten(t, appended)
 				}
+
+				// The folder stays locked until the operation returns.
 				ctx, cancel = context.WithTimeout(t.Context(), time.Second)
 				defer cancel()
 				_, err = statelog.New(options(dir)).Lock(ctx)
 				require.ErrorContains(t, err, "another agent uses it")
 				release()
 				synctest.Wait()
-				closeLog(t, newLocked(t, options(dir)))
+				closeLog(t, openLog(t, options(dir)))
 			})
 		})
 	}
@@ -347,14 +362,15 @@ func TestEveryCallFailsWithoutTheFolder(t *testing.T) {
 	_, err := statelog.New(options(dir)).Lock(t.Context())
 	require.ErrorIs(t, err, fs.ErrNotExist)
 	require.NoError(t, os.Mkdir(dir, 0o700))
-	l := newLocked(t, options(dir))
-	contents(t, l) // waits until the log is read
+	l := openLog(t, options(dir))
+	contentsOf(t, l) // now the log is read
 	require.NoError(t, os.RemoveAll(dir))
 	require.ErrorIs(t, await(t, l.Begin(entries(shutdown(1)))), fs.ErrNotExist)
 	require.ErrorIs(t, await(t, l.Append(entriesOfPods(pod("a")))), fs.ErrNotExist)
 	require.ErrorIs(t, await(t, l.Sync()), fs.ErrNotExist)
 	require.ErrorIs(t, await(t, l.SaveTimes(statelog.Times{})), fs.ErrNotExist)
+
 	require.NoError(t, os.Mkdir(dir, 0o700))
 	closeLog(t, l)
-	require.Equal(t, entries(shutdown(1), pod("a")), read(t, dir).Entries)
+	require.Equal(t, entries(shutdown(1), pod("a")), nextAgentReads(t, dir).Entries)
 }

@@ -24,8 +24,8 @@ import (
 // target of the link.
 func TestForeignFilesAreNotRead(t *testing.T) {
 	target := t.TempDir() // its log is the target of the symbolic link
-	l := newLocked(t, options(target))
-	require.NoError(t, await(t, l.Append(entries(shutdown(1)))))
+	l := openLog(t, options(target))
+	requireWritten(t, l.Append(entries(shutdown(1))))
 	closeLog(t, l)
 	whole := logText(t, target)
 	for text, plant := range map[string]func(path string) error{
@@ -50,8 +50,8 @@ func TestForeignFilesAreNotRead(t *testing.T) {
 					require.NoError(t, err)
 				}
 			}
-			l := newLocked(t, options(dir))
-			found := contents(t, l)
+			l := openLog(t, options(dir))
+			found := contentsOf(t, l)
 			require.Zero(t, found.Entries)
 			require.Zero(t, found.Times)
 			require.Len(t, found.Errs, 2)
@@ -62,11 +62,11 @@ func TestForeignFilesAreNotRead(t *testing.T) {
 			_, err := statelog.ReadFile(dir)
 			require.EqualError(t, err, found.Errs[0].Error())
 
-			require.NoError(t, await(t, l.Append(entries(shutdown(2)))))
-			require.NoError(t, await(t, l.SaveTimes(statelog.Times{StartTime: at(1)})))
+			requireWritten(t, l.Append(entries(shutdown(2))))
+			requireWritten(t, l.SaveTimes(statelog.Times{StartTime: at(1)}))
 			closeLog(t, l)
-			require.Equal(t, statelog.Contents{Entries: entries(shutdown(2)), SameBoot: true, Times: statelog.Times{StartTime: at(1)}}, read(t, dir))
-			require.Equal(t, whole, logText(t, target))
+			require.Equal(t, statelog.Contents{Entries: entries(shutdown(2)), SameBoot: true, Times: statelog.Times{StartTime: at(1)}}, nextAgentReads(t, dir))
+			require.Equal(t, whole, logText(t, target), "the target of the link is not changed")
 		})
 	}
 }
@@ -76,10 +76,11 @@ func TestForeignFilesAreNotRead(t *testing.T) {
 func TestOnlyOneAgentLocksTheFolder(t *testing.T) {
 	dir := t.TempDir()
 	synctest.Test(t, func(t *testing.T) {
-		first, second := newLocked(t, options(dir)), statelog.New(options(dir))
-		require.NoError(t, await(t, first.Append(entries(shutdown(1), signalled("a")))))
+		first, second := openLog(t, options(dir)), statelog.New(options(dir))
+		requireWritten(t, first.Append(entries(shutdown(1), signalled("a"))))
 		written := second.Append(entriesOfPods(signalled("b")))
-		require.Equal(t, entries(shutdown(1), signalled("a")), contents(t, second).Entries, "the log can be read before the folder is locked")
+		require.Equal(t, entries(shutdown(1), signalled("a")), contentsOf(t, second).Entries, "it reads the log without the lock")
+
 		begun := time.Now()
 		time.AfterFunc(3*time.Second, func() {
 			first.Append(entriesOfPods(ended("a")))
@@ -88,10 +89,10 @@ func TestOnlyOneAgentLocksTheFolder(t *testing.T) {
 		warning, err := second.Lock(t.Context())
 		require.NoError(t, errors.Join(warning, err))
 		require.InDelta(t, 3*time.Second, time.Since(begun), float64(100*time.Millisecond))
-		require.NoError(t, await(t, written))
-		require.Equal(t, entries(shutdown(1), ended("a")), contents(t, second).Entries, "the contents when the folder was locked")
+		requireWritten(t, written)
+		require.Equal(t, entries(shutdown(1), ended("a")), contentsOf(t, second).Entries, "as the first agent has left it")
 		closeLog(t, second)
-		require.Equal(t, entries(shutdown(1), ended("a"), signalled("b")), read(t, dir).Entries)
+		require.Equal(t, entries(shutdown(1), ended("a"), signalled("b")), nextAgentReads(t, dir).Entries)
 	})
 }
 
@@ -100,7 +101,7 @@ func TestOnlyOneAgentLocksTheFolder(t *testing.T) {
 func TestNothingIsStoredWithoutTheLock(t *testing.T) {
 	dir := t.TempDir()
 	synctest.Test(t, func(t *testing.T) {
-		first, second := newLocked(t, options(dir)), statelog.New(options(dir))
+		first, second := openLog(t, options(dir)), statelog.New(options(dir))
 		before, times := second.Append(entries(shutdown(2))), second.SaveTimes(statelog.Times{StartTime: at(2)})
 		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 		defer cancel()
@@ -109,9 +110,10 @@ func TestNothingIsStoredWithoutTheLock(t *testing.T) {
 		require.EqualError(t, err, "failed to use the state folder, nothing is stored: failed to lock folder "+dir+": another agent uses it")
 		require.Equal(t, 10*time.Second, time.Since(begun))
 		for _, future := range []*call.Future[struct{}]{before, times, second.Begin(entries(shutdown(3))), second.Sync()} {
-			require.NoError(t, await(t, future))
+			requireWritten(t, future)
 		}
-		require.Equal(t, statelog.Contents{}, contents(t, second))
+		require.Equal(t, statelog.Contents{}, contentsOf(t, second))
+
 		closeLog(t, first)
 		closeLog(t, second)
 		require.NoFileExists(t, logPath(dir))
@@ -124,7 +126,7 @@ func TestNothingIsStoredWithoutTheLock(t *testing.T) {
 func TestCloseEndsTheWaitForTheLock(t *testing.T) {
 	dir := t.TempDir()
 	synctest.Test(t, func(t *testing.T) {
-		first, second := newLocked(t, options(dir)), statelog.New(options(dir))
+		first, second := openLog(t, options(dir)), statelog.New(options(dir))
 		written := second.Append(entries(shutdown(1)))
 		lockErr := make(chan error, 1)
 		go func() {
@@ -136,7 +138,8 @@ func TestCloseEndsTheWaitForTheLock(t *testing.T) {
 		require.NoError(t, second.Close(begun.Add(time.Minute)))
 		require.Zero(t, time.Since(begun))
 		require.ErrorContains(t, <-lockErr, "another agent uses it")
-		require.NoError(t, await(t, written))
+		requireWritten(t, written)
+
 		closeLog(t, first)
 		_, err := second.Lock(t.Context())
 		require.ErrorContains(t, err, "the state log is closed")
@@ -156,7 +159,7 @@ func TestLockRemovesTemporaryFiles(t *testing.T) {
 	for _, name := range []string{".tmp-graceful_node_shutdown_123", ".tmp-" + timesFile + "9", ".tmp-other1", "tmp-" + logFile} {
 		require.NoError(t, os.WriteFile(filepath.Join(dir, name), nil, 0o600))
 	}
-	closeLog(t, newLocked(t, options(dir)))
+	closeLog(t, openLog(t, options(dir)))
 	entries, err := os.ReadDir(dir)
 	require.NoError(t, err)
 	var left []string
@@ -184,7 +187,7 @@ func TestAWorldWritableFolderIsAWarning(t *testing.T) {
 		} else {
 			require.ErrorContains(t, warning, text)
 		}
-		require.NoError(t, await(t, l.Append(entries(shutdown(1)))))
+		requireWritten(t, l.Append(entries(shutdown(1))))
 		closeLog(t, l)
 	}
 }
@@ -208,7 +211,7 @@ func TestAForeignLockFileIsRefused(t *testing.T) {
 		l := statelog.New(options(dir))
 		_, err = l.Lock(t.Context())
 		require.ErrorContains(t, err, text)
-		require.NoError(t, await(t, l.Append(entries(shutdown(1)))))
+		requireWritten(t, l.Append(entries(shutdown(1))))
 		require.NoFileExists(t, logPath(dir))
 		require.NoError(t, os.Remove(path))
 	}

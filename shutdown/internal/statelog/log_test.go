@@ -18,8 +18,8 @@ import (
 // entries.
 func TestTheLastEntryOfEachEntityCounts(t *testing.T) {
 	dir := t.TempDir()
-	l := newLocked(t, options(dir))
-	require.Equal(t, statelog.Contents{}, contents(t, l))
+	l := openLog(t, options(dir))
+	require.Equal(t, statelog.Contents{}, contentsOf(t, l))
 	l.Begin(entries(shutdown(1), pod("a"), pod("b")))
 	l.Append(entriesOfPods(signalled("b")))
 	second := shutdown(1)
@@ -27,10 +27,10 @@ func TestTheLastEntryOfEachEntityCounts(t *testing.T) {
 	l.Append(entries(second, ended("a")))
 	times := statelog.Times{StartTime: at(1), EndTime: at(2)}
 	l.SaveTimes(times)
-	require.NoError(t, await(t, l.Sync()))
+	requireWritten(t, l.Sync())
 	closeLog(t, l)
 	want := statelog.Contents{Entries: entries(second, ended("a"), signalled("b")), SameBoot: true, Times: times}
-	require.Equal(t, want, read(t, dir))
+	require.Equal(t, want, nextAgentReads(t, dir))
 	found, err := statelog.ReadFile(dir)
 	require.NoError(t, err)
 	require.Equal(t, want.Entries, found.Entries)
@@ -39,8 +39,8 @@ func TestTheLastEntryOfEachEntityCounts(t *testing.T) {
 // Other users cannot read the log, because preStop hooks may have secrets.
 func TestTheLogIsPrivate(t *testing.T) {
 	dir := t.TempDir()
-	l := newLocked(t, options(dir))
-	require.NoError(t, await(t, l.Append(entries(shutdown(1)))))
+	l := openLog(t, options(dir))
+	requireWritten(t, l.Append(entries(shutdown(1))))
 	closeLog(t, l)
 	info, err := os.Stat(logPath(dir))
 	require.NoError(t, err)
@@ -48,20 +48,21 @@ func TestTheLogIsPrivate(t *testing.T) {
 }
 
 // The agent has died while it wrote the last line, of which 3 bytes are missing. The next agent ignores this line, and
-// its first write removes it, so that the following lines can be read. A later line about a pod replaces an earlier one.
+// its first write removes it, so that the lines after it can be read.
 func TestAppendRemovesAnIncompleteLastLine(t *testing.T) {
 	dir := t.TempDir()
-	l := newLocked(t, options(dir))
-	require.NoError(t, await(t, l.Append(entries(shutdown(1), signalled("a")))))
-	require.NoError(t, await(t, l.Append(entriesOfPods(ended("a")))))
+	l := openLog(t, options(dir))
+	requireWritten(t, l.Append(entries(shutdown(1), signalled("a"))))
+	requireWritten(t, l.Append(entriesOfPods(ended("a"))))
 	closeLog(t, l)
 	require.NoError(t, os.Truncate(logPath(dir), int64(len(logText(t, dir))-3)))
-	l = newLocked(t, options(dir))
-	require.Equal(t, entries(shutdown(1), signalled("a")), contents(t, l).Entries)
-	require.NoError(t, await(t, l.Append(entriesOfPods(pod("b")))))
-	require.NoError(t, await(t, l.Append(entriesOfPods(signalled("b")))))
+
+	l = openLog(t, options(dir))
+	require.Equal(t, entries(shutdown(1), signalled("a")), contentsOf(t, l).Entries)
+	requireWritten(t, l.Append(entriesOfPods(pod("b"))))
+	requireWritten(t, l.Append(entriesOfPods(signalled("b"))))
 	closeLog(t, l)
-	require.Equal(t, statelog.Contents{Entries: entries(shutdown(1), signalled("a"), signalled("b")), SameBoot: true}, read(t, dir))
+	require.Equal(t, statelog.Contents{Entries: entries(shutdown(1), signalled("a"), signalled("b")), SameBoot: true}, nextAgentReads(t, dir))
 }
 
 // A log has a damaged third entry, in line 4. The entries before it are read, the error names the line, and the next write
@@ -75,21 +76,22 @@ func TestLinesBeforeADamagedOneCount(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			dir := t.TempDir()
-			l := newLocked(t, options(dir))
-			require.NoError(t, await(t, l.Append(entries(shutdown(1), signalled("a")))))
-			require.NoError(t, await(t, l.Append(entriesOfPods(ended("a")))))
+			l := openLog(t, options(dir))
+			requireWritten(t, l.Append(entries(shutdown(1), signalled("a"))))
+			requireWritten(t, l.Append(entriesOfPods(ended("a"))))
 			closeLog(t, l)
 			lines := strings.SplitAfter(string(logText(t, dir)), "\n")
 			lines[2] += damage // after the header, the shutdown and the pod; the line of the pod's end follows
 			require.NoError(t, os.WriteFile(logPath(dir), []byte(strings.Join(lines, "")), 0o600))
-			l = newLocked(t, options(dir))
-			found := contents(t, l)
+
+			l = openLog(t, options(dir))
+			found := contentsOf(t, l)
 			require.Equal(t, entries(shutdown(1), signalled("a")), found.Entries)
 			require.Len(t, found.Errs, 1)
 			require.ErrorContains(t, found.Errs[0], logPath(dir)+" is not usable: line 4 and all that follow are ignored: ")
-			require.NoError(t, await(t, l.Append(entriesOfPods(pod("b")))))
+			requireWritten(t, l.Append(entriesOfPods(pod("b"))))
 			closeLog(t, l)
-			require.Equal(t, statelog.Contents{Entries: entries(shutdown(1), signalled("a"), pod("b")), SameBoot: true}, read(t, dir))
+			require.Equal(t, statelog.Contents{Entries: entries(shutdown(1), signalled("a"), pod("b")), SameBoot: true}, nextAgentReads(t, dir))
 		})
 	}
 }
@@ -106,14 +108,14 @@ func TestUnknownLogsAreReplaced(t *testing.T) {
 	} {
 		dir := t.TempDir()
 		require.NoError(t, os.WriteFile(logPath(dir), []byte(text), 0o600))
-		l := newLocked(t, options(dir))
-		found := contents(t, l)
+		l := openLog(t, options(dir))
+		found := contentsOf(t, l)
 		require.Zero(t, found.Entries)
 		require.Len(t, found.Errs, 1)
 		require.ErrorContains(t, found.Errs[0], named)
-		require.NoError(t, await(t, l.Append(entriesOfPods(pod("a")))))
+		requireWritten(t, l.Append(entriesOfPods(pod("a"))))
 		closeLog(t, l)
-		require.Equal(t, statelog.Contents{Entries: entriesOfPods(pod("a")), SameBoot: true}, read(t, dir))
+		require.Equal(t, statelog.Contents{Entries: entriesOfPods(pod("a")), SameBoot: true}, nextAgentReads(t, dir))
 	}
 }
 
@@ -122,41 +124,44 @@ func TestUnknownLogsAreReplaced(t *testing.T) {
 // which an agent of the boot "one" reads as another boot's.
 func TestBeginReplacesTheLogOfAnotherBoot(t *testing.T) {
 	dir := t.TempDir()
-	l := newLocked(t, options(dir))
-	require.NoError(t, await(t, l.Append(entries(shutdown(1), signalled("a")))))
+	l := openLog(t, options(dir))
+	requireWritten(t, l.Append(entries(shutdown(1), signalled("a"))))
 	closeLog(t, l)
+
 	next := options(dir)
 	next.Boot = nextBoot
-	l = newLocked(t, next)
-	require.Equal(t, statelog.Contents{Entries: entries(shutdown(1), signalled("a"))}, contents(t, l), "although this boot is less than an hour old")
+	l = openLog(t, next)
+	require.Equal(t, statelog.Contents{Entries: entries(shutdown(1), signalled("a"))}, contentsOf(t, l), "SameBoot is false")
+
 	over := signalled("a")
 	over.Ended = at(time.Minute)
-	require.NoError(t, await(t, l.Begin(entriesOfPods(over))))
+	requireWritten(t, l.Begin(entriesOfPods(over)))
 	closeLog(t, l)
-	require.Equal(t, statelog.Contents{Entries: entriesOfPods(over), SameBoot: true}, contents(t, statelog.New(next)))
-	require.Equal(t, statelog.Contents{Entries: entriesOfPods(over)}, read(t, dir))
+	require.Equal(t, statelog.Contents{Entries: entriesOfPods(over), SameBoot: true}, contentsOf(t, statelog.New(next)), "for an agent of the boot two")
+	require.Equal(t, statelog.Contents{Entries: entriesOfPods(over)}, nextAgentReads(t, dir), "for an agent of the boot one")
 }
 
 // An earlier agent has stored a shutdown. The next one cannot read the boot ID: it writes and reads only the kubelet's file,
 // and the log stays as it was.
 func TestNothingIsStoredWithoutABootID(t *testing.T) {
 	dir := t.TempDir()
-	l := newLocked(t, options(dir))
-	require.NoError(t, await(t, l.Append(entries(shutdown(1)))))
+	l := openLog(t, options(dir))
+	requireWritten(t, l.Append(entries(shutdown(1))))
 	closeLog(t, l)
 	before := logText(t, dir)
+
 	o := options(dir)
 	o.Boot = func() (string, time.Duration, error) { return "", 0, os.ErrPermission }
-	l = newLocked(t, o)
+	l = openLog(t, o)
 	require.ErrorIs(t, l.BootErr(), os.ErrPermission)
-	require.Zero(t, contents(t, l).Entries)
-	require.NoError(t, await(t, l.Begin(entriesOfPods(pod("a")))))
-	require.NoError(t, await(t, l.Sync()))
+	require.Zero(t, contentsOf(t, l).Entries)
+	requireWritten(t, l.Begin(entriesOfPods(pod("a"))))
+	requireWritten(t, l.Sync())
 	times := statelog.Times{StartTime: at(1)}
-	require.NoError(t, await(t, l.SaveTimes(times)))
+	requireWritten(t, l.SaveTimes(times))
 	closeLog(t, l)
 	require.Equal(t, before, logText(t, dir))
-	require.Equal(t, statelog.Contents{Times: times}, contents(t, statelog.New(o)))
+	require.Equal(t, statelog.Contents{Times: times}, contentsOf(t, statelog.New(o)))
 }
 
 // Without a folder no file is read or written, and every call succeeds, even after Close. Times are still converted to times
@@ -164,15 +169,14 @@ func TestNothingIsStoredWithoutABootID(t *testing.T) {
 func TestNothingIsStoredWithoutAFolder(t *testing.T) {
 	o := options("")
 	o.Before = func(step, path string) error { t.Errorf("%s of %s", step, path); return nil } // called before each disk operation
-	l := newLocked(t, o)
+	l := openLog(t, o)
 	for _, future := range []*call.Future[struct{}]{l.Append(entriesOfPods(pod("a"))), l.Begin(node.Entries{}), l.Sync(), l.SaveTimes(statelog.Times{})} {
-		require.NoError(t, await(t, future))
+		requireWritten(t, future)
 	}
-	require.Equal(t, statelog.Contents{}, contents(t, l))
-	sinceBoot := l.SinceBoot(time.Now())
-	require.False(t, sinceBoot.Before(at(time.Hour)), "the boot was an hour ago")
+	require.Equal(t, statelog.Contents{}, contentsOf(t, l))
+	require.False(t, l.SinceBoot(time.Now()).Before(at(time.Hour)), "the boot was an hour ago")
 	closeLog(t, l)
-	require.NoError(t, await(t, l.Append(entriesOfPods(pod("a")))))
+	requireWritten(t, l.Append(entriesOfPods(pod("a"))))
 }
 
 // appendChanges appends 100 changes of the pod a, and returns its last state.
@@ -181,7 +185,7 @@ func appendChanges(t *testing.T, l *statelog.Log) *node.Pod {
 	changed := signalled("a")
 	for ms := range 100 {
 		changed.Deadline = at(time.Hour + time.Duration(ms)*time.Millisecond)
-		require.NoError(t, await(t, l.Append(entries(shutdown(1), changed))))
+		requireWritten(t, l.Append(entries(shutdown(1), changed)))
 	}
 	return changed
 }
@@ -189,28 +193,28 @@ func appendChanges(t *testing.T, l *statelog.Log) *node.Pod {
 // Each change of a pod adds a line to the log, but the pod's object is written only once. A changed object is written again.
 func TestAnObjectIsWrittenOnce(t *testing.T) {
 	dir := t.TempDir()
-	l := newLocked(t, options(dir))
+	l := openLog(t, options(dir))
 	appendChanges(t, l)
 	require.Equal(t, 1, strings.Count(string(logText(t, dir)), `"uid":"uid-a"`))
 	later := signalled("a")
 	later.Object.Status.Phase = "Succeeded"
-	require.NoError(t, await(t, l.Append(entriesOfPods(later))))
+	requireWritten(t, l.Append(entriesOfPods(later)))
 	closeLog(t, l)
-	require.Equal(t, entries(shutdown(1), later), read(t, dir).Entries)
+	require.Equal(t, entries(shutdown(1), later), nextAgentReads(t, dir).Entries)
 }
 
 // The log has grown by 100 changes of a pod. Begin replaces it by its own entries, so that the log is less than a fiftieth as
 // long, and no longer has the pod b.
 func TestBeginReplacesTheLog(t *testing.T) {
 	dir := t.TempDir()
-	l := newLocked(t, options(dir))
+	l := openLog(t, options(dir))
 	last := appendChanges(t, l)
-	require.NoError(t, await(t, l.Append(entriesOfPods(pod("b")))))
+	requireWritten(t, l.Append(entriesOfPods(pod("b"))))
 	lengthBefore := len(logText(t, dir))
-	require.NoError(t, await(t, l.Begin(entries(shutdown(2), last))))
+	requireWritten(t, l.Begin(entries(shutdown(2), last)))
 	require.Less(t, len(logText(t, dir)), lengthBefore/50)
 	closeLog(t, l)
-	require.Equal(t, entries(shutdown(2), last), read(t, dir).Entries)
+	require.Equal(t, entries(shutdown(2), last), nextAgentReads(t, dir).Entries)
 }
 
 // While the disk writes the first entries, four changes of two pods come. They are written together: the newest entry of
@@ -227,7 +231,7 @@ func TestWaitingEntriesAreWrittenTogether(t *testing.T) {
 		}
 		return nil
 	}
-	l := newLocked(t, o)
+	l := openLog(t, o)
 	first := l.Append(entries(shutdown(1), pod("a")))
 	<-firstBegan
 	var later []*call.Future[struct{}]
@@ -236,20 +240,19 @@ func TestWaitingEntriesAreWrittenTogether(t *testing.T) {
 	}
 	close(finishFirst)
 	for _, future := range append(later, first) {
-		require.NoError(t, await(t, future))
+		requireWritten(t, future)
 	}
 	closeLog(t, l)
 	require.LessOrEqual(t, writes, 2, "the first entries, and all that came during that write")
 	require.LessOrEqual(t, strings.Count(string(logText(t, o.Dir)), `"uid-b"`), 2, "its entry and its object")
-	require.Equal(t, entries(shutdown(1), signalled("a"), ended("b")), read(t, o.Dir).Entries)
+	require.Equal(t, entries(shutdown(1), signalled("a"), ended("b")), nextAgentReads(t, o.Dir).Entries)
 }
 
 // A time in the year 20000 cannot be encoded as JSON, because a year has four digits there. So a shutdown that began then
-// cannot be stored, and neither can a pod that ended then. Append returns an error for them, and writes the other entries. A
-// closed log accepts no entry.
+// cannot be stored, and neither can a pod that ended then. Append returns an error for them, and writes the other entries.
 func TestUnencodableEntriesAreErrors(t *testing.T) {
 	dir := t.TempDir()
-	l := newLocked(t, options(dir))
+	l := openLog(t, options(dir))
 	strange := shutdown(2)
 	strange.Wall = time.Date(20000, 1, 1, 0, 0, 0, 0, time.UTC)
 	err := await(t, l.Append(entries(strange, pod("a"))))
@@ -259,7 +262,13 @@ func TestUnencodableEntriesAreErrors(t *testing.T) {
 	late.Ended = strange.Wall
 	require.ErrorContains(t, await(t, l.Append(entriesOfPods(late))), "year")
 	closeLog(t, l)
-	require.Equal(t, entriesOfPods(pod("a")), read(t, dir).Entries)
+	require.Equal(t, entriesOfPods(pod("a")), nextAgentReads(t, dir).Entries)
+}
+
+// A closed log accepts no entry.
+func TestAClosedLogAcceptsNothing(t *testing.T) {
+	l := openLog(t, options(t.TempDir()))
+	closeLog(t, l)
 	require.ErrorContains(t, await(t, l.Append(entriesOfPods(pod("b")))), "the state log is closed")
 	require.ErrorContains(t, await(t, l.SaveTimes(statelog.Times{})), "the state log is closed")
 }
@@ -274,15 +283,14 @@ func TestAppendCopiesItsEntries(t *testing.T) {
 	s.Errors[0], s.Announced[0].Origin, s.Done, p.Joined[0], p.StatusAccepted = "", "", 1, 0, true // the caller changes what it has passed
 	_, err := l.Lock(t.Context())
 	require.NoError(t, err)
-	require.NoError(t, await(t, written))
+	requireWritten(t, written)
 	closeLog(t, l)
 	s, p = shutdown(1), ended("a") // as they were
 	s.Errors, p.Joined = []string{"failed"}, []int{2}
-	require.Equal(t, entries(s, p), read(t, dir).Entries)
+	require.Equal(t, entries(s, p), nextAgentReads(t, dir).Entries)
 }
 
-// The kubelet's file lacks a time, or is no JSON: it is not used, and the error has its path. Without Options.Times the
-// log neither reads the file nor changes it.
+// The kubelet's file lacks a time, or is no JSON: it is not used, and the error has its path.
 func TestTimesNeedStartAndEnd(t *testing.T) {
 	for text, named := range map[string]string{
 		`{"startTime":"2026-09-30T12:00:00Z"}`: "it needs both startTime and endTime",
@@ -290,17 +298,24 @@ func TestTimesNeedStartAndEnd(t *testing.T) {
 	} {
 		dir := t.TempDir()
 		require.NoError(t, os.WriteFile(filepath.Join(dir, timesFile), []byte(text), 0o600))
-		found := read(t, dir)
+		found := nextAgentReads(t, dir)
 		require.Len(t, found.Errs, 1)
 		require.EqualError(t, found.Errs[0], "shutdown state "+filepath.Join(dir, timesFile)+" is not usable: "+named)
-		without := options(dir)
-		without.Times = false
-		l := newLocked(t, without)
-		require.Equal(t, statelog.Contents{}, contents(t, l))
-		require.NoError(t, await(t, l.SaveTimes(statelog.Times{})))
-		closeLog(t, l)
-		left, err := os.ReadFile(filepath.Join(dir, timesFile))
-		require.NoError(t, err)
-		require.Equal(t, text, string(left))
 	}
+}
+
+// Without Options.Times the log neither reads the kubelet's file nor changes it.
+func TestWithoutTimesTheKubeletsFileIsNotTouched(t *testing.T) {
+	dir := t.TempDir()
+	path := filepath.Join(dir, timesFile)
+	require.NoError(t, os.WriteFile(path, []byte("{"), 0o600))
+	without := options(dir)
+	without.Times = false
+	l := openLog(t, without)
+	require.Equal(t, statelog.Contents{}, contentsOf(t, l), "no error: the file was not read")
+	requireWritten(t, l.SaveTimes(statelog.Times{}))
+	closeLog(t, l)
+	left, err := os.ReadFile(path)
+	require.NoError(t, err)
+	require.Equal(t, "{", string(left))
 }

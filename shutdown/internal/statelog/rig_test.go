@@ -38,8 +38,8 @@ func options(dir string) statelog.Options {
 	return statelog.Options{Dir: dir, Times: true, Boot: boot}
 }
 
-// newLocked returns a log that has locked its folder. The test must close the log.
-func newLocked(t testing.TB, o statelog.Options) *statelog.Log {
+// openLog returns a log that has locked its folder. The test must close the log.
+func openLog(t testing.TB, o statelog.Options) *statelog.Log {
 	t.Helper()
 	l := statelog.New(o)
 	warning, err := l.Lock(t.Context())
@@ -55,24 +55,30 @@ func await(t testing.TB, written *call.Future[struct{}]) error {
 	return err
 }
 
+// requireWritten waits for a future, which must complete without an error.
+func requireWritten(t testing.TB, written *call.Future[struct{}]) {
+	t.Helper()
+	require.NoError(t, await(t, written))
+}
+
 // closeLog closes a log, which must succeed.
 func closeLog(t testing.TB, l *statelog.Log) {
 	t.Helper()
 	require.NoError(t, l.Close(time.Now().Add(time.Minute)))
 }
 
-// contents returns what a log has read. The disk must not hang.
-func contents(t testing.TB, l *statelog.Log) statelog.Contents {
+// contentsOf returns what a log has read. The disk must not hang.
+func contentsOf(t testing.TB, l *statelog.Log) statelog.Contents {
 	t.Helper()
 	c, err := l.Read(t.Context())
 	require.NoError(t, err)
 	return c
 }
 
-// read returns what the next agent of this boot reads in a folder.
-func read(t testing.TB, dir string) statelog.Contents {
+// nextAgentReads returns what the next agent of this boot reads in a folder.
+func nextAgentReads(t testing.TB, dir string) statelog.Contents {
 	t.Helper()
-	return contents(t, statelog.New(options(dir)))
+	return contentsOf(t, statelog.New(options(dir)))
 }
 
 // logPath returns the path of the log file in a folder.
