@@ -56,14 +56,13 @@ func table(limit time.Duration, opts plan.Options) *timetable.Table {
 	return timetable.New(request(limit, opts))
 }
 
-// pod returns a pod with the grace period grace; without an argument it has none.
-func pod(grace ...int64) *v1.Pod {
-	p := &v1.Pod{}
-	for _, seconds := range grace {
-		p.Spec.TerminationGracePeriodSeconds = &seconds
-	}
-	return p
+// podWithGrace returns a pod with a grace period, in seconds.
+func podWithGrace(seconds int64) *v1.Pod {
+	return &v1.Pod{Spec: v1.PodSpec{TerminationGracePeriodSeconds: &seconds}}
 }
+
+// podWithoutGrace returns a pod without a grace period.
+func podWithoutGrace() *v1.Pod { return &v1.Pod{} }
 
 // The drain stops waiting (waitEnd) before the host's end, by the margin of 500 ms, or of 100 ms if the host
 // grants no more than the schedule. The lock is released half-way between the two. If the host grants more
@@ -126,12 +125,12 @@ func TestWaitsBeforeTheFirstBucket(t *testing.T) {
 	opts := plan.Options{Steps: allSteps()}
 	opts.Steps.Prepare, opts.Steps.Hold = true, true
 	for limit, want := range map[time.Duration]struct{ holdEnd, publishEnd time.Duration }{
-		time.Hour:    {12 * second, 14 * second}, // 2 s for Prepare and 10 s for Hold, and then 2 s for publishing
-		47500 * ms:   {5 * second, 7 * second},   // 7 s less than the requested 54.5 s: Hold has 3 s
-		32 * second:  {2 * second, 2 * second},   // Prepare keeps its 2 s, the others have none
-		1000 * ms:    {500 * ms, 500 * ms},       // Prepare has at most half
-		150 * ms:     {50 * ms, 50 * ms},         // the drain stops waiting 100 ms before the end
-		-time.Second: {0, 0},
+		time.Hour:    {holdEnd: 12 * second, publishEnd: 14 * second}, // 2 s for Prepare and 10 s for Hold, and then 2 s for publishing
+		47500 * ms:   {holdEnd: 5 * second, publishEnd: 7 * second},   // 7 s less than the requested 54.5 s: Hold has 3 s
+		32 * second:  {holdEnd: 2 * second, publishEnd: 2 * second},   // Prepare keeps its 2 s, the others have none
+		1000 * ms:    {holdEnd: 500 * ms, publishEnd: 500 * ms},       // Prepare has at most half
+		150 * ms:     {holdEnd: 50 * ms, publishEnd: 50 * ms},         // the drain stops waiting 100 ms before the end
+		-time.Second: {holdEnd: 0, publishEnd: 0},
 	} {
 		tt := table(limit, opts)
 		require.Equal(t, after(want.holdEnd), tt.HoldEnd(), limit)
@@ -143,7 +142,7 @@ func TestWaitsBeforeTheFirstBucket(t *testing.T) {
 // user sees.
 func TestPlanIsThatOfPackagePlan(t *testing.T) {
 	opts := plan.Options{Steps: allSteps()}
-	pods := []*v1.Pod{pod(99), pod()}
+	pods := []*v1.Pod{podWithGrace(99), podWithoutGrace()}
 	tt := table(35*second, opts)
 	opts.Limit = 35 * second
 	require.Equal(t, plan.New(buckets(20, 10), pods, opts), tt.Plan(pods))
@@ -238,7 +237,7 @@ func TestADeadlineDuringABucketTakesNoMoreThanItMust(t *testing.T) {
 					r := request(noLimit, opts)
 					r.Received, r.HostEnd, r.Old = after(passed), first.At(first.Budget.End-earlier), first
 					made := timetable.New(r)
-					for _, p := range []*v1.Pod{pod(99), pod()} {
+					for _, p := range []*v1.Pod{podWithGrace(99), podWithoutGrace()} {
 						window := made.Window(1, secondBegins)
 						require.GreaterOrEqual(t, window.Seconds(p, secondBegins), 10-int64(earlier/second), "%v within %v, %v earlier after %v", opts, limit, earlier, passed)
 					}
