@@ -114,6 +114,13 @@ func (z *azure) setEvents(events ...azureEvent) {
 	z.incarnation++
 }
 
+// delayNext makes the next request for the events take some time.
+func (z *azure) delayNext(takes time.Duration) {
+	z.mu.Lock()
+	defer z.mu.Unlock()
+	z.nextTakes = takes
+}
+
 // acknowledged returns the IDs of the events that were acknowledged.
 func (z *azure) acknowledged() []string {
 	z.mu.Lock()
@@ -131,20 +138,23 @@ func TestEachAzureEventIsAnnounced(t *testing.T) {
 		inBubble(t, notice.Azure(), service, func(t *testing.T, w *world) {
 			w.watch()
 			advance(time.Minute)
-			require.LessOrEqual(t, w.takeRequests(), 62, "1 for the machine's name, 1 for the events at the start, 60 for them every second")
+			require.LessOrEqual(t, w.newRequests(), 1+1+60, "the machine's name, the events at the start, and the events every second")
+
 			when := at(30 * time.Second)
 			scheduled := event("A", eventType, when)
 			service.setEvents(scheduled)
 			advance(azureInterval)
-			require.Equal(t, []source.Event{{Kind: kind, Deadline: when, Origin: notice.OriginAzure}}, w.takeAnnounced())
+			require.Equal(t, []source.Event{{Kind: kind, Deadline: when, Origin: notice.OriginAzure}}, w.newAnnouncements())
+
 			scheduled.EventStatus, scheduled.NotBefore = "Started", ""
 			service.setEvents(scheduled)
 			advance(time.Minute)
-			require.Empty(t, w.takeAnnounced(), "the event has started, and keeps the time that it had")
+			require.Empty(t, w.newAnnouncements(), "the event has started, and keeps the time that it had")
+
 			service.setEvents()
 			advance(azureInterval)
-			require.Equal(t, cancelled(notice.OriginAzure), w.takeAnnounced())
-			require.Empty(t, w.takeErrors())
+			require.Equal(t, cancelled(notice.OriginAzure), w.newAnnouncements())
+			require.Empty(t, w.newErrors())
 			require.NoError(t, w.end())
 		})
 	}
@@ -165,8 +175,8 @@ func TestOtherAzureEventsAreIgnored(t *testing.T) {
 		advance(2 * time.Minute)
 		service.setEvents()
 		advance(time.Minute)
-		require.Empty(t, w.takeAnnounced())
-		require.Empty(t, w.takeErrors())
+		require.Empty(t, w.newAnnouncements())
+		require.Empty(t, w.newErrors())
 	})
 }
 
@@ -178,57 +188,67 @@ func TestTheFirstAzureEventCounts(t *testing.T) {
 		later, sooner := at(10*time.Minute), at(5*time.Minute)
 		service.setEvents(event("A", "Reboot", later))
 		w.watch()
-		require.Equal(t, []source.Event{{Kind: source.KindReboot, Deadline: later, Origin: notice.OriginAzure}}, w.takeAnnounced())
+		require.Equal(t, []source.Event{{Kind: source.KindReboot, Deadline: later, Origin: notice.OriginAzure}}, w.newAnnouncements())
+
 		service.setEvents(event("A", "Reboot", later), event("B", "Terminate", sooner))
 		advance(azureInterval)
-		require.Equal(t, []source.Event{{Kind: source.KindPoweroff, Deadline: sooner, Origin: notice.OriginAzure}}, w.takeAnnounced())
+		require.Equal(t, []source.Event{{Kind: source.KindPoweroff, Deadline: sooner, Origin: notice.OriginAzure}}, w.newAnnouncements())
 		service.setEvents(event("A", "Reboot", later))
 		advance(azureInterval)
-		require.Equal(t, []source.Event{{Kind: source.KindReboot, Deadline: later, Origin: notice.OriginAzure}}, w.takeAnnounced())
+		require.Equal(t, []source.Event{{Kind: source.KindReboot, Deadline: later, Origin: notice.OriginAzure}}, w.newAnnouncements())
+
 		service.setEvents()
 		advance(azureInterval)
-		require.Equal(t, cancelled(notice.OriginAzure), w.takeAnnounced())
+		require.Equal(t, cancelled(notice.OriginAzure), w.newAnnouncements())
 	})
 }
 
-// An event an hour away is announced 15 minutes before its time, and one with an invalid time at once.
+// An event an hour away is announced 15 minutes before its time.
 func TestAzureEventsAreAnnounced15MinutesAhead(t *testing.T) {
 	service := &azure{}
 	inBubble(t, notice.Azure(), service, func(t *testing.T, w *world) {
 		when := at(time.Hour)
 		service.setEvents(event("A", "Redeploy", when))
 		w.watch()
-		advance(45*time.Minute - 2*time.Second) // 15 min and 2 s before its time
-		require.Empty(t, w.takeAnnounced())
-		advance(3 * time.Second) // 15 min - 1 s before its time
-		require.Equal(t, []source.Event{{Kind: source.KindReboot, Deadline: when, Origin: notice.OriginAzure}}, w.takeAnnounced())
-		odd := event("B", "Preempt", when)
+		advance((60-15)*time.Minute - 2*time.Second)
+		require.Empty(t, w.newAnnouncements())
+		advance(3 * time.Second)
+		require.Equal(t, []source.Event{{Kind: source.KindReboot, Deadline: when, Origin: notice.OriginAzure}}, w.newAnnouncements())
+	})
+}
+
+// An event with an invalid time is announced at once, without a deadline.
+func TestAnAzureEventWithAnInvalidTimeIsAnnounced(t *testing.T) {
+	service := &azure{}
+	inBubble(t, notice.Azure(), service, func(t *testing.T, w *world) {
+		odd := event("A", "Preempt", at(time.Hour))
 		odd.NotBefore = "soon"
-		service.setEvents(event("A", "Redeploy", when), odd)
-		advance(azureInterval)
-		require.Equal(t, []source.Event{{Kind: source.KindPoweroff, Origin: notice.OriginAzure}}, w.takeAnnounced())
+		service.setEvents(odd)
+		w.watch()
+		require.Equal(t, []source.Event{{Kind: source.KindPoweroff, Origin: notice.OriginAzure}}, w.newAnnouncements())
 	})
 }
 
 // An event whose time had passed when it was first read is not announced, because the machine may have survived it. It does
-// not hide a second event, which is announced. The time of that event passes too, without a withdrawal. The announcement is
-// withdrawn only when the second event is gone from Azure's document.
+// not hide a second event, which is announced and, when it is gone from Azure's document, withdrawn.
 func TestPassedAzureEventsAreIgnored(t *testing.T) {
 	service := &azure{}
 	inBubble(t, notice.Azure(), service, func(t *testing.T, w *world) {
 		passed, when := event("A", "Reboot", at(-time.Minute)), at(5*time.Minute)
 		service.setEvents(passed)
 		w.watch()
-		require.Empty(t, w.takeAnnounced())
+		require.Empty(t, w.newAnnouncements())
+
 		service.setEvents(passed, event("B", "Redeploy", when))
 		advance(azureInterval)
-		require.Equal(t, []source.Event{{Kind: source.KindReboot, Deadline: when, Origin: notice.OriginAzure}}, w.takeAnnounced())
+		require.Equal(t, []source.Event{{Kind: source.KindReboot, Deadline: when, Origin: notice.OriginAzure}}, w.newAnnouncements())
 		advance(10 * time.Minute)
-		require.Empty(t, w.takeAnnounced())
+		require.Empty(t, w.newAnnouncements(), "its time has passed, but it is still in the document")
+
 		service.setEvents(passed)
 		advance(azureInterval)
-		require.Equal(t, cancelled(notice.OriginAzure), w.takeAnnounced())
-		require.Empty(t, w.takeErrors())
+		require.Equal(t, cancelled(notice.OriginAzure), w.newAnnouncements())
+		require.Empty(t, w.newErrors())
 	})
 }
 
@@ -246,7 +266,7 @@ func TestAnAzureEventThatStartsEarlyIsAnnounced(t *testing.T) {
 			advance(25 * time.Hour) // an hour past the event's time
 			w.failService(nil)
 			advance(longestPause)
-			w.takeErrors() // those of the outage
+			w.newErrors() // those of the outage
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -256,37 +276,37 @@ func TestAnAzureEventThatStartsEarlyIsAnnounced(t *testing.T) {
 				service.setEvents(far)
 				w.watch()
 				advance(time.Minute)
-				require.Empty(t, w.takeAnnounced())
+				require.Empty(t, w.newAnnouncements())
 				begin(w, service, far)
-				require.Equal(t, []source.Event{{Kind: source.KindReboot, Origin: notice.OriginAzure}}, w.takeAnnounced())
+				require.Equal(t, []source.Event{{Kind: source.KindReboot, Origin: notice.OriginAzure}}, w.newAnnouncements())
 				advance(time.Minute)
-				require.Empty(t, w.takeAnnounced(), "it is announced once")
+				require.Empty(t, w.newAnnouncements(), "it is announced once")
 				service.setEvents()
 				advance(azureInterval)
-				require.Equal(t, cancelled(notice.OriginAzure), w.takeAnnounced())
-				require.Empty(t, w.takeErrors())
+				require.Equal(t, cancelled(notice.OriginAzure), w.newAnnouncements())
+				require.Empty(t, w.newErrors())
 			})
 		})
 	}
 }
 
-// The first request for the events switches the service on, and may take two minutes: the event is not announced after
-// 119 s, but is after 121 s. A later request that takes so long fails after 5 s.
+// The first request for the events switches the service on, and may take two minutes. A later request that takes so long fails
+// after 5 s.
 func TestTheFirstAzureRequestMayTakeTwoMinutes(t *testing.T) {
-	service := &azure{nextTakes: 2 * time.Minute}
+	service := &azure{}
+	service.delayNext(2 * time.Minute)
 	inBubble(t, notice.Azure(), service, func(t *testing.T, w *world) {
 		service.setEvents(event("A", "Terminate", at(10*time.Minute)))
 		w.watch()
 		advance(2*time.Minute - time.Second)
-		require.Empty(t, w.takeAnnounced())
-		advance(2 * time.Second) // a second after the answer
-		require.Len(t, w.takeAnnounced(), 1)
-		require.Empty(t, w.takeErrors())
-		service.mu.Lock()
-		service.nextTakes = 2 * time.Minute
-		service.mu.Unlock()
-		advance(azureInterval + 6*time.Second) // until the next request, and more than the 5 s that its answer may take
-		require.Len(t, w.takeErrors(), 1)
+		require.Empty(t, w.newAnnouncements())
+		advance(2 * time.Second)
+		require.Len(t, w.newAnnouncements(), 1)
+		require.Empty(t, w.newErrors())
+
+		service.delayNext(2 * time.Minute)
+		advance(azureInterval + 6*time.Second)
+		require.Len(t, w.newErrors(), 1)
 	})
 }
 
@@ -298,28 +318,34 @@ func TestAnAzureMachineWithoutANameIsAFailure(t *testing.T) {
 		service.setEvents(event("A", "Preempt", at(time.Minute)))
 		w.failService(func(http.ResponseWriter, *http.Request) {})
 		w.watch()
-		require.Equal(t, []string{notice.OriginAzure + ": this machine has no name"}, w.takeErrors())
-		require.Empty(t, w.takeAnnounced())
+		require.Equal(t, []string{notice.OriginAzure + ": this machine has no name"}, w.newErrors())
+		require.Empty(t, w.newAnnouncements())
 	})
 }
 
 // Acknowledge tells Azure to start the announced shutdown of this machine now. It acknowledges neither an event that is a
-// day away, which was not announced, nor a freeze, which is no shutdown. An event that has started is not acknowledged
-// again. Without an event Acknowledge does nothing.
+// day away, which was not announced, nor a freeze, which is no shutdown. Once the event has started, Acknowledge does nothing.
 func TestAcknowledgeStartsTheAnnouncedEvent(t *testing.T) {
 	service := &azure{}
 	inBubble(t, notice.Azure(), service, func(t *testing.T, w *world) {
-		require.NoError(t, notice.Acknowledge(t.Context(), w.provider), "nothing is announced")
-		require.Empty(t, service.acknowledged())
 		service.setEvents(event("A", "Terminate", at(5*time.Minute)), event("B", "Redeploy", at(24*time.Hour)), event("C", "Freeze", at(time.Minute)))
 		w.watch()
-		require.Len(t, w.takeAnnounced(), 1)
-		require.NoError(t, notice.Acknowledge(t.Context(), w.provider))
-		require.Equal(t, []string{"A"}, service.acknowledged())
-		require.NoError(t, notice.Acknowledge(t.Context(), w.provider), "it has started")
-		require.Equal(t, []string{"A"}, service.acknowledged())
+		require.Len(t, w.newAnnouncements(), 1)
+		for range 2 {
+			require.NoError(t, notice.Acknowledge(t.Context(), w.provider))
+			require.Equal(t, []string{"A"}, service.acknowledged(), "once")
+		}
 		advance(azureInterval)
-		require.Empty(t, w.takeAnnounced(), "its start is not announced again")
+		require.Empty(t, w.newAnnouncements(), "its start is not announced again")
+	})
+}
+
+// Without an event Acknowledge does nothing.
+func TestAcknowledgeWithoutAnEventDoesNothing(t *testing.T) {
+	service := &azure{}
+	inBubble(t, notice.Azure(), service, func(t *testing.T, w *world) {
+		require.NoError(t, notice.Acknowledge(t.Context(), w.provider))
+		require.Empty(t, service.acknowledged())
 	})
 }
 

@@ -97,20 +97,23 @@ func TestAnEC2InterruptionIsAnnouncedAndWithdrawn(t *testing.T) {
 		inBubble(t, notice.EC2(), service, func(t *testing.T, w *world) {
 			w.watch()
 			advance(time.Hour)
-			require.Empty(t, w.takeAnnounced())
+			require.Empty(t, w.newAnnouncements())
+
 			when := at(2 * time.Minute)
 			service.interrupt(action, when)
 			advance(ec2Interval)
-			require.Equal(t, []source.Event{{Kind: kind, Deadline: when, Origin: notice.OriginEC2}}, w.takeAnnounced())
+			require.Equal(t, []source.Event{{Kind: kind, Deadline: when, Origin: notice.OriginEC2}}, w.newAnnouncements())
 			advance(time.Minute)
-			require.Empty(t, w.takeAnnounced(), "it is announced once")
-			service.interrupt("", when)
+			require.Empty(t, w.newAnnouncements(), "it is announced once")
+
+			service.interrupt("", when) // the service no longer tells of it
 			advance(ec2Interval)
-			require.Equal(t, cancelled(notice.OriginEC2), w.takeAnnounced())
+			require.Equal(t, cancelled(notice.OriginEC2), w.newAnnouncements())
+
 			service.interrupt(action, at(2*time.Minute))
 			advance(ec2Interval)
-			require.Len(t, w.takeAnnounced(), 1, "another interruption")
-			require.Empty(t, w.takeErrors())
+			require.Len(t, w.newAnnouncements(), 1, "another interruption")
+			require.Empty(t, w.newErrors())
 			require.NoError(t, w.end())
 		})
 	}
@@ -123,11 +126,11 @@ func TestAChangedEC2TimeIsAnnounced(t *testing.T) {
 	inBubble(t, notice.EC2(), service, func(t *testing.T, w *world) {
 		service.interrupt("stop", at(2*time.Minute))
 		w.watch()
-		require.Len(t, w.takeAnnounced(), 1)
+		require.Len(t, w.newAnnouncements(), 1)
 		sooner := at(time.Minute)
 		service.interrupt("stop", sooner)
 		advance(ec2Interval)
-		require.Equal(t, []source.Event{{Kind: source.KindPoweroff, Deadline: sooner, Origin: notice.OriginEC2}}, w.takeAnnounced())
+		require.Equal(t, []source.Event{{Kind: source.KindPoweroff, Deadline: sooner, Origin: notice.OriginEC2}}, w.newAnnouncements())
 	})
 }
 
@@ -137,14 +140,14 @@ func TestTheEC2TokenIsRenewed(t *testing.T) {
 	service := &ec2{}
 	inBubble(t, notice.EC2(), service, func(t *testing.T, w *world) {
 		w.watch()
-		require.Equal(t, 2, w.takeRequests(), "one for a token, one for the interruption")
+		require.Equal(t, 2, w.newRequests(), "one for a token, one for the interruption")
 		advance(time.Minute)
-		require.Equal(t, 12, w.takeRequests(), "one every 5 s")
+		require.Equal(t, 12, w.newRequests(), "one every 5 s")
 		advance(7 * time.Hour)
 		issued, refused := service.counts()
-		require.Equal(t, 2, issued)
-		require.Zero(t, refused)
-		require.Empty(t, w.takeErrors())
+		require.Equal(t, 2, issued, "tokens")
+		require.Zero(t, refused, "requests without a valid token")
+		require.Empty(t, w.newErrors())
 	})
 }
 
@@ -157,11 +160,11 @@ func TestAnUnknownEC2TokenIsReplaced(t *testing.T) {
 		service.dropTokens()
 		service.interrupt("terminate", at(2*time.Minute))
 		advance(ec2Interval)
-		require.Len(t, w.takeAnnounced(), 1)
+		require.Len(t, w.newAnnouncements(), 1)
 		issued, refused := service.counts()
-		require.Equal(t, 2, issued)
-		require.Equal(t, 1, refused)
-		require.Empty(t, w.takeErrors())
+		require.Equal(t, 2, issued, "tokens")
+		require.Equal(t, 1, refused, "requests with the unknown token")
+		require.Empty(t, w.newErrors())
 	})
 }
 
@@ -189,16 +192,18 @@ func TestEC2WithoutATokenIsAFailure(t *testing.T) {
 				w.failService(withoutTokens)
 				w.watch()
 				advance(30 * time.Second)
-				require.Len(t, w.takeErrors(), 1)
-				require.Empty(t, w.takeAnnounced())
-				w.failService(nil)
+				require.Len(t, w.newErrors(), 1)
+				require.Empty(t, w.newAnnouncements())
+
+				w.failService(nil) // the service works again
 				advance(longestPause)
-				require.Len(t, w.takeAnnounced(), 1)
+				require.Len(t, w.newAnnouncements(), 1)
+
 				service.dropTokens()
 				w.failService(withoutTokens)
 				advance(30 * time.Second)
-				require.Len(t, w.takeErrors(), 1)
-				require.Empty(t, w.takeAnnounced())
+				require.Len(t, w.newErrors(), 1)
+				require.Empty(t, w.newAnnouncements())
 			})
 		})
 	}
@@ -214,8 +219,8 @@ func TestAPassedNoticeIsNotAnnounced(t *testing.T) {
 		advance(time.Minute)
 		service.interrupt("", time.Now())
 		advance(time.Minute)
-		require.Empty(t, w.takeAnnounced())
-		require.Empty(t, w.takeErrors())
+		require.Empty(t, w.newAnnouncements())
+		require.Empty(t, w.newErrors())
 	})
 }
 
@@ -226,7 +231,7 @@ func TestALongAnswerIsAFailure(t *testing.T) {
 		service.interrupt("stop", at(time.Minute))
 		service.action += strings.Repeat(" ", 1<<20)
 		w.watch()
-		require.Len(t, w.takeErrors(), 1)
-		require.Empty(t, w.takeAnnounced())
+		require.Len(t, w.newErrors(), 1)
+		require.Empty(t, w.newAnnouncements())
 	})
 }

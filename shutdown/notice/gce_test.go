@@ -98,18 +98,20 @@ func TestAGCEPreemptionIsAnnouncedAndWithdrawn(t *testing.T) {
 	service := newGCE()
 	inBubble(t, notice.GCE(), service, func(t *testing.T, w *world) {
 		w.watch()
-		w.takeRequests()
+		w.newRequests()
 		advance(10 * time.Minute)
-		require.LessOrEqual(t, w.takeRequests(), 22, "2 values, each held back for a minute: 10 or 11 requests each")
-		require.Empty(t, w.takeAnnounced())
-		advance(17 * time.Second) // to some moment while the answers are held back
+		require.LessOrEqual(t, w.newRequests(), 2*11, "each of the 2 values is held back for a minute")
+		require.Empty(t, w.newAnnouncements())
+
+		advance(17 * time.Second) // while the answers are held back
 		service.set("preempted", "TRUE")
-		require.Equal(t, []source.Event{{Kind: source.KindPoweroff, Deadline: time.Now().Add(30 * time.Second), Origin: notice.OriginGCEPreempted}}, w.takeAnnounced())
+		require.Equal(t, []source.Event{{Kind: source.KindPoweroff, Deadline: time.Now().Add(30 * time.Second), Origin: notice.OriginGCEPreempted}}, w.newAnnouncements())
 		advance(time.Minute)
-		require.Empty(t, w.takeAnnounced())
+		require.Empty(t, w.newAnnouncements())
+
 		service.set("preempted", "FALSE")
-		require.Equal(t, cancelled(notice.OriginGCEPreempted), w.takeAnnounced())
-		require.Empty(t, w.takeErrors())
+		require.Equal(t, cancelled(notice.OriginGCEPreempted), w.newAnnouncements())
+		require.Empty(t, w.newErrors())
 		require.NoError(t, w.end())
 	})
 }
@@ -122,32 +124,34 @@ func TestGCEMaintenanceIsAnnounced(t *testing.T) {
 		w.watch()
 		service.set("maintenance-event", "MIGRATE_ON_HOST_MAINTENANCE")
 		advance(2 * time.Second)
-		require.Empty(t, w.takeAnnounced())
+		require.Empty(t, w.newAnnouncements())
+
 		service.set("maintenance-event", "TERMINATE_ON_HOST_MAINTENANCE")
-		require.Equal(t, []source.Event{{Kind: source.KindPoweroff, Origin: notice.OriginGCEMaintenance}}, w.takeAnnounced(), "at once: a request waits for the change")
+		require.Equal(t, []source.Event{{Kind: source.KindPoweroff, Origin: notice.OriginGCEMaintenance}}, w.newAnnouncements())
+
 		advance(time.Second)
 		service.set("preempted", "TRUE")
-		require.Len(t, w.takeAnnounced(), 1, "the preemption")
+		require.Len(t, w.newAnnouncements(), 1, "the preemption")
+
 		advance(2 * time.Second)
 		service.set("maintenance-event", "NONE")
-		require.Equal(t, cancelled(notice.OriginGCEMaintenance), w.takeAnnounced(), "the preemption is not withdrawn")
-		require.Empty(t, w.takeErrors())
+		require.Equal(t, cancelled(notice.OriginGCEMaintenance), w.newAnnouncements(), "the preemption is not withdrawn")
+		require.Empty(t, w.newErrors())
 	})
 }
 
-// A server without an ETag cannot hold back an answer, so both values are read every second: 20 requests
-// in 10 s.
+// A server without an ETag cannot hold back an answer, so each of the two values is read every second.
 func TestGCEWithoutAnETagIsPolled(t *testing.T) {
 	service := newGCE()
 	service.noETag = true
 	inBubble(t, notice.GCE(), service, func(t *testing.T, w *world) {
 		w.watch()
-		w.takeRequests()
+		w.newRequests()
 		advance(10 * time.Second)
-		require.Equal(t, 20, w.takeRequests())
+		require.Equal(t, 2*10, w.newRequests())
 		service.set("preempted", "TRUE")
 		advance(time.Second)
-		require.Len(t, w.takeAnnounced(), 1)
+		require.Len(t, w.newAnnouncements(), 1)
 	})
 }
 
@@ -162,10 +166,10 @@ func TestAFailedGCEAnnouncementIsRepeated(t *testing.T) {
 		service.set("preempted", "TRUE")
 		deadline := time.Now().Add(30 * time.Second)
 		advance(10 * time.Second)
-		require.Len(t, w.takeErrors(), 1)
+		require.Len(t, w.newErrors(), 1)
 		w.failAnnounce(nil)
 		advance(5 * time.Second) // the refused attempts were after 0, 1, 3 and 7 s; the next is after 15 s
-		require.Equal(t, []source.Event{{Kind: source.KindPoweroff, Deadline: deadline, Origin: notice.OriginGCEPreempted}}, w.takeAnnounced())
+		require.Equal(t, []source.Event{{Kind: source.KindPoweroff, Deadline: deadline, Origin: notice.OriginGCEPreempted}}, w.newAnnouncements())
 	})
 }
 
@@ -185,8 +189,8 @@ func TestAnotherServiceIsNotGCE(t *testing.T) {
 				w.failService(fault)
 				w.watch()
 				advance(time.Minute)
-				require.Empty(t, w.takeAnnounced())
-				require.Len(t, w.takeErrors(), 2, "one for each value")
+				require.Empty(t, w.newAnnouncements())
+				require.Len(t, w.newErrors(), 2, "one for each value")
 				require.Error(t, w.end())
 			})
 		})

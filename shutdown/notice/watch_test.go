@@ -125,12 +125,8 @@ func raw(text string) http.HandlerFunc {
 }
 
 // A service fails after it has announced a shutdown. The announcement stays, and OnError is called once per outage for each
-// value that Watch reads from the service. When the service works again, Watch reads that the shutdown was
-// withdrawn. inBubble checks that Watch connects neither to a redirect's target nor to a proxy.
-//
-// GCE's failures take the longest, because a request that the service may hold back times out after 65 s. So the first
-// outage and the recovery take 90 s each. The last outage takes 140 s: when it begins, a request may be held back for another
-// 60 s, and the next one fails after 65 s.
+// value that Watch reads from the service. When the service works again, Watch reads that the shutdown was withdrawn. (inBubble checks
+// that Watch connects neither to a redirect's target nor to a proxy.)
 func TestFailuresKeepTheAnnouncement(t *testing.T) {
 	for provider, newCloud := range clouds() {
 		for name, fault := range faults() {
@@ -139,21 +135,24 @@ func TestFailuresKeepTheAnnouncement(t *testing.T) {
 				inBubble(t, c.provider, c.service, func(t *testing.T, w *world) {
 					c.announceAt(at(5 * time.Minute))
 					w.watch()
-					require.Len(t, w.takeAnnounced(), 1)
+					require.Len(t, w.newAnnouncements(), 1)
+
 					w.failService(fault)
-					advance(90 * time.Second)
-					require.Empty(t, w.takeAnnounced())
-					require.Len(t, w.takeErrors(), c.values, "reported once for each value")
+					advance(90 * time.Second) // GCE may hold back a request for 65 s before it fails
+					require.Empty(t, w.newAnnouncements())
+					require.Len(t, w.newErrors(), c.values)
+
 					w.failService(nil)
 					c.withdraw()
 					advance(90 * time.Second)
-					withdrawn := w.takeAnnounced()
+					withdrawn := w.newAnnouncements()
 					require.Len(t, withdrawn, 1)
 					require.True(t, withdrawn[0].Cancelled)
-					require.Empty(t, w.takeErrors())
+					require.Empty(t, w.newErrors())
+
 					w.failService(fault)
-					advance(140 * time.Second)
-					require.Len(t, w.takeErrors(), c.values, "another outage")
+					advance(140 * time.Second) // 60 s for a request that GCE still holds back, and 65 s for the next one
+					require.Len(t, w.newErrors(), c.values, "another outage")
 					require.Error(t, w.end(), "the failure at the end")
 				})
 			})
@@ -174,11 +173,11 @@ func TestDeadlinesAreCorrectedByTheServicesClock(t *testing.T) {
 			inBubble(t, c.provider, dated, func(t *testing.T, w *world) {
 				c.announceAt(at(5*time.Minute - ahead))
 				w.watch()
-				events := w.takeAnnounced()
+				events := w.newAnnouncements()
 				require.Len(t, events, 1)
 				require.WithinDuration(t, at(5*time.Minute), events[0].Deadline, time.Second)
 				advance(time.Minute)
-				require.Empty(t, w.takeAnnounced(), "once")
+				require.Empty(t, w.newAnnouncements(), "once")
 			})
 		}
 	}
@@ -190,18 +189,18 @@ func TestAFailingServiceIsRetriedWithBackOff(t *testing.T) {
 		w.failService(http.NotFound)
 		w.watch()
 		for _, wait := range []int{1, 2, 4, 8, 10, 10, 10} {
-			require.Equal(t, 1, w.takeRequests())
+			require.Equal(t, 1, w.newRequests())
 			advance(time.Duration(wait)*time.Second - time.Millisecond)
-			require.Zero(t, w.takeRequests())
+			require.Zero(t, w.newRequests())
 			advance(time.Millisecond)
 		}
 		advance(time.Hour)
-		require.InDelta(t, 361, w.takeRequests(), 1, "the one that is due now, and one every 10 s of an hour")
+		require.InDelta(t, 361, w.newRequests(), 1, "the one that is due now, and one every 10 s of an hour")
 	})
 }
 
-// The manager refuses a notice for 20 s, and later the withdrawal of the notice (failAnnounce). Watch repeats each of the
-// two until the manager accepts it, at the latest after the longest pause of 10 s. OnError is called once for each.
+// The manager refuses a notice for 20 s, and later the withdrawal of the notice. Watch repeats each of the two until the manager
+// accepts it, at the latest after the longest pause of 10 s. OnError is called once for each.
 func TestAFailedAnnouncementIsRepeated(t *testing.T) {
 	service := &ec2{}
 	inBubble(t, notice.EC2(), service, func(t *testing.T, w *world) {
@@ -209,17 +208,18 @@ func TestAFailedAnnouncementIsRepeated(t *testing.T) {
 		w.failAnnounce(errNotRunning)
 		w.watch()
 		advance(20 * time.Second)
-		require.Equal(t, []string{notice.OriginEC2 + ": announce: not running"}, w.takeErrors())
+		require.Equal(t, []string{notice.OriginEC2 + ": announce: not running"}, w.newErrors())
 		w.failAnnounce(nil)
 		advance(longestPause)
-		require.Len(t, w.takeAnnounced(), 1)
+		require.Len(t, w.newAnnouncements(), 1)
+
 		w.failAnnounce(errNotRunning)
-		service.interrupt("", time.Now())
+		service.interrupt("", time.Now()) // the withdrawal
 		advance(20 * time.Second)
-		require.Len(t, w.takeErrors(), 1)
+		require.Len(t, w.newErrors(), 1)
 		w.failAnnounce(nil)
 		advance(longestPause)
-		require.Equal(t, cancelled(notice.OriginEC2), w.takeAnnounced())
+		require.Equal(t, cancelled(notice.OriginEC2), w.newAnnouncements())
 		require.NoError(t, w.end())
 	})
 }
@@ -233,14 +233,14 @@ func TestTheEndOfTheContextWithdrawsNothing(t *testing.T) {
 			inBubble(t, c.provider, c.service, func(t *testing.T, w *world) {
 				c.announceAt(at(5 * time.Minute))
 				w.watch()
-				w.takeAnnounced()
+				w.newAnnouncements()
 				w.failService(func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() })
 				advance(5 * time.Second) // during a request
 				began := time.Now()
 				require.NoError(t, w.end())
 				require.Equal(t, began, time.Now())
-				require.Empty(t, w.takeAnnounced())
-				require.Empty(t, w.takeErrors())
+				require.Empty(t, w.newAnnouncements())
+				require.Empty(t, w.newErrors())
 			})
 		})
 	}

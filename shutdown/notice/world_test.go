@@ -181,8 +181,8 @@ func (w *world) failAnnounce(err error) {
 	w.refusal = err
 }
 
-// takeAnnounced returns the announcements since the last call.
-func (w *world) takeAnnounced() []source.Event {
+// newAnnouncements returns what was announced since the last call.
+func (w *world) newAnnouncements() []source.Event {
 	synctest.Wait()
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -191,8 +191,8 @@ func (w *world) takeAnnounced() []source.Event {
 	return events
 }
 
-// takeErrors returns the errors passed to OnError since the last call.
-func (w *world) takeErrors() []string {
+// newErrors returns the errors passed to OnError since the last call.
+func (w *world) newErrors() []string {
 	synctest.Wait()
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -201,8 +201,8 @@ func (w *world) takeErrors() []string {
 	return failures
 }
 
-// takeRequests returns the number of requests since the last call.
-func (w *world) takeRequests() int {
+// newRequests returns the number of requests since the last call.
+func (w *world) newRequests() int {
 	synctest.Wait()
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -226,7 +226,7 @@ var errNotRunning = errors.New("not running")
 // at returns the time d from now, in whole seconds, as the providers write it.
 func at(d time.Duration) time.Time { return time.Now().Add(d).UTC().Truncate(time.Second) }
 
-// cancelled returns what takeAnnounced returns after the notice of this origin was withdrawn.
+// cancelled returns what newAnnouncements returns after the notice of this origin was withdrawn.
 func cancelled(origin string) []source.Event {
 	return []source.Event{{Cancelled: true, Origin: origin}}
 }
