@@ -54,14 +54,14 @@ func TestValidateAcceptsWhatTheKubeletAccepts(t *testing.T) {
 		cfg      plan.Config
 		listGate bool
 	}{
-		"nothing":                          {plan.Config{}, gateOn},
-		"nothing, gate off":                {plan.Config{}, gateOff},
-		"an empty list, gate off":          {config(0, 0, []plan.PodPriorityGracePeriod{}...), gateOff},
-		"one second":                       {config(time.Second, 0), gateOn},
-		"all of it critical":               {config(time.Second, time.Second), gateOn},
-		"a list":                           {config(0, 0, list...), gateOn},
-		"a list with the longest Duration": {config(0, 0, entry(0, 10), entry(5, math.MaxInt64/int64(time.Second)-10)), gateOn},
-		"a total, gate off":                {config(time.Second, 0), gateOff},
+		"nothing":                          {cfg: plan.Config{}, listGate: gateOn},
+		"nothing, gate off":                {cfg: plan.Config{}, listGate: gateOff},
+		"an empty list, gate off":          {cfg: config(0, 0, []plan.PodPriorityGracePeriod{}...), listGate: gateOff},
+		"one second":                       {cfg: config(time.Second, 0), listGate: gateOn},
+		"all of it critical":               {cfg: config(time.Second, time.Second), listGate: gateOn},
+		"a list":                           {cfg: config(0, 0, list...), listGate: gateOn},
+		"a list with the longest Duration": {cfg: config(0, 0, entry(0, 10), entry(5, math.MaxInt64/int64(time.Second)-10)), listGate: gateOn},
+		"a total, gate off":                {cfg: config(time.Second, 0), listGate: gateOff},
 	} {
 		require.NoError(t, c.cfg.Validate(gateOn, c.listGate), name)
 	}
@@ -76,21 +76,21 @@ func TestValidateReturnsTheKubeletsErrorsInOrder(t *testing.T) {
 		listGate bool // the gate of the list form; that of the two fields is on
 		want     string
 	}{
-		"critical above total": {config(time.Second, 2*time.Second), gateOn, "" +
+		"critical above total": {cfg: config(time.Second, 2*time.Second), listGate: gateOn, want: "" +
 			"invalid configuration: shutdownGracePeriodCriticalPods {2s} must be <= shutdownGracePeriod {1s}"},
-		"negative total": {config(-time.Second, -time.Second), gateOn, "" +
+		"negative total": {cfg: config(-time.Second, -time.Second), listGate: gateOn, want: "" +
 			"invalid configuration: shutdownGracePeriod {-1s} must be either zero or otherwise >= 1 sec\n" +
 			"invalid configuration: shutdownGracePeriodCriticalPods {-1s} must be either zero or otherwise >= 1 sec"},
-		"too short, gate off": {config(time.Millisecond, 2*time.Millisecond, list), gateOff, "" +
+		"too short, gate off": {cfg: config(time.Millisecond, 2*time.Millisecond, list), listGate: gateOff, want: "" +
 			"invalid configuration: shutdownGracePeriodCriticalPods {2ms} must be <= shutdownGracePeriod {1ms}\n" +
 			"invalid configuration: shutdownGracePeriod {1ms} must be either zero or otherwise >= 1 sec\n" +
 			"invalid configuration: shutdownGracePeriodCriticalPods {2ms} must be either zero or otherwise >= 1 sec\n" +
 			"invalid configuration: Specifying shutdownGracePeriodByPodPriority requires feature gate GracefulNodeShutdownBasedOnPodPriority"},
-		"a sum that overflows": {config(0, 0, list, entry(5, 9223372027)), gateOn, "" +
+		"a sum that overflows": {cfg: config(0, 0, list, entry(5, 9223372027)), listGate: gateOn, want: "" +
 			"invalid configuration: shutdownGracePeriodByPodPriority[1].shutdownGracePeriodSeconds 9223372027 makes the sum exceed 9223372036, the maximum of a duration"},
-		"both forms": {config(time.Second, 0, list), gateOn, "" +
+		"both forms": {cfg: config(time.Second, 0, list), listGate: gateOn, want: "" +
 			"invalid configuration: Cannot specify both shutdownGracePeriodByPodPriority and shutdownGracePeriod at the same time"},
-		"both forms, gate off": {config(time.Second, 0, list), gateOff, "" +
+		"both forms, gate off": {cfg: config(time.Second, 0, list), listGate: gateOff, want: "" +
 			"invalid configuration: Specifying shutdownGracePeriodByPodPriority requires feature gate GracefulNodeShutdownBasedOnPodPriority"},
 	} {
 		require.EqualError(t, c.cfg.Validate(gateOn, c.listGate), c.want, name)

@@ -54,17 +54,17 @@ func TestFitShortensBucketsInProportion(t *testing.T) {
 		limit    time.Duration
 		want     []time.Duration
 	}{
-		"0 s":                 {twoBuckets(), 0, []time.Duration{0, 0}},
-		"a negative limit":    {twoBuckets(), math.MinInt64, []time.Duration{0, 0}},
-		"5 s for 20 and 10":   {twoBuckets(), 5 * second, []time.Duration{3333333333, 1666666667}}, // in ns: two thirds, one third
-		"15 s for 40 and 20":  {plan.Schedule{{0, 40}, {1, 20}}, 15 * second, []time.Duration{10 * second, 5 * second}},
-		"just short of 30 s":  {twoBuckets(), 30*second - 3, []time.Duration{20*second - 2, 10*second - 1}},
-		"30 s for 20 and 10":  {twoBuckets(), 30 * second, []time.Duration{20 * second, 10 * second}},
-		"the total":           {twoBuckets(), 52500 * ms, []time.Duration{20 * second, 10 * second}},
-		"buckets of 0 s":      {plan.Schedule{{0, 0}, {1, 5}, {2, 0}, {3, 5}}, 8 * second, []time.Duration{0, 4 * second, 0, 4 * second}},
-		"negative seconds":    {plan.Schedule{{0, math.MinInt64}, {1, 5}}, time.Minute, []time.Duration{0, 5 * second}},
-		"the extremes, whole": {plan.Schedule{{0, math.MaxInt64}, {1, 7}}, math.MaxInt64, []time.Duration{math.MaxInt64, 7 * second}},
-		"no schedule":         {nil, 30 * second, nil},
+		"0 s":                 {schedule: twoBuckets(), limit: 0, want: []time.Duration{0, 0}},
+		"a negative limit":    {schedule: twoBuckets(), limit: math.MinInt64, want: []time.Duration{0, 0}},
+		"5 s for 20 and 10":   {schedule: twoBuckets(), limit: 5 * second, want: []time.Duration{3333333333, 1666666667}}, // in ns: two thirds, one third
+		"15 s for 40 and 20":  {schedule: plan.Schedule{{0, 40}, {1, 20}}, limit: 15 * second, want: []time.Duration{10 * second, 5 * second}},
+		"just short of 30 s":  {schedule: twoBuckets(), limit: 30*second - 3, want: []time.Duration{20*second - 2, 10*second - 1}},
+		"30 s for 20 and 10":  {schedule: twoBuckets(), limit: 30 * second, want: []time.Duration{20 * second, 10 * second}},
+		"the total":           {schedule: twoBuckets(), limit: 52500 * ms, want: []time.Duration{20 * second, 10 * second}},
+		"buckets of 0 s":      {schedule: plan.Schedule{{0, 0}, {1, 5}, {2, 0}, {3, 5}}, limit: 8 * second, want: []time.Duration{0, 4 * second, 0, 4 * second}},
+		"negative seconds":    {schedule: plan.Schedule{{0, math.MinInt64}, {1, 5}}, limit: time.Minute, want: []time.Duration{0, 5 * second}},
+		"the extremes, whole": {schedule: plan.Schedule{{0, math.MaxInt64}, {1, 7}}, limit: math.MaxInt64, want: []time.Duration{math.MaxInt64, 7 * second}},
+		"no schedule":         {schedule: nil, limit: 30 * second, want: nil},
 	} {
 		before := append(plan.Schedule(nil), c.schedule...)
 		for _, wanted := range []plan.Budget{plan.NewBudget(c.schedule, plan.Options{}), budget(c.schedule)} {
@@ -104,19 +104,19 @@ func TestFitShortensTheOtherPartsInOrder(t *testing.T) {
 		hold, floor, margin, publish time.Duration
 		readiness                    time.Duration // of each bucket, and as long for Statuses, and twice as long for Unmount
 	}{
-		{math.MaxInt64, 10000 * ms, 2000 * ms, 500 * ms, 2000 * ms, 1000 * ms},
-		{52500 * ms, 10000 * ms, 2000 * ms, 500 * ms, 2000 * ms, 1000 * ms},
-		{52400 * ms, 9900 * ms, 2000 * ms, 500 * ms, 2000 * ms, 1000 * ms},
-		{42500 * ms, 0, 2000 * ms, 500 * ms, 2000 * ms, 1000 * ms},
-		{41000 * ms, 0, 500 * ms, 500 * ms, 2000 * ms, 1000 * ms},
-		{40500 * ms, 0, 0, 500 * ms, 2000 * ms, 1000 * ms},
-		{40200 * ms, 0, 0, 200 * ms, 2000 * ms, 1000 * ms},
-		{40100 * ms, 0, 0, 100 * ms, 2000 * ms, 1000 * ms},
-		{35100 * ms, 0, 0, 100 * ms, 1000 * ms, 500 * ms},
-		{30110 * ms, 0, 0, 100 * ms, 2 * ms, 1 * ms},
-		{30100 * ms, 0, 0, 100 * ms, 0, 0},
-		{30040 * ms, 0, 0, 40 * ms, 0, 0},
-		{30000 * ms, 0, 0, 0, 0, 0},
+		{limit: math.MaxInt64, hold: 10000 * ms, floor: 2000 * ms, margin: 500 * ms, publish: 2000 * ms, readiness: 1000 * ms},
+		{limit: 52500 * ms, hold: 10000 * ms, floor: 2000 * ms, margin: 500 * ms, publish: 2000 * ms, readiness: 1000 * ms},
+		{limit: 52400 * ms, hold: 9900 * ms, floor: 2000 * ms, margin: 500 * ms, publish: 2000 * ms, readiness: 1000 * ms},
+		{limit: 42500 * ms, floor: 2000 * ms, margin: 500 * ms, publish: 2000 * ms, readiness: 1000 * ms},
+		{limit: 41000 * ms, floor: 500 * ms, margin: 500 * ms, publish: 2000 * ms, readiness: 1000 * ms},
+		{limit: 40500 * ms, margin: 500 * ms, publish: 2000 * ms, readiness: 1000 * ms},
+		{limit: 40200 * ms, margin: 200 * ms, publish: 2000 * ms, readiness: 1000 * ms},
+		{limit: 40100 * ms, margin: 100 * ms, publish: 2000 * ms, readiness: 1000 * ms},
+		{limit: 35100 * ms, margin: 100 * ms, publish: 1000 * ms, readiness: 500 * ms},
+		{limit: 30110 * ms, margin: 100 * ms, publish: 2 * ms, readiness: 1 * ms},
+		{limit: 30100 * ms, margin: 100 * ms},
+		{limit: 30040 * ms, margin: 40 * ms},
+		{limit: 30000 * ms},
 	} {
 		end := min(c.limit, 52500*ms)
 		high := plan.BucketBudget{Readiness: c.readiness, Unmount: 2 * c.readiness, Statuses: c.readiness}
@@ -148,9 +148,9 @@ func TestFitGivesPrepareAtMostHalfOfTheLimit(t *testing.T) {
 func TestFitSharesWhatPrepareLeaves(t *testing.T) {
 	wanted := plan.NewBudget(twoBuckets(), plan.Options{Steps: plan.Steps{Prepare: true, Publish: true}})
 	require.Equal(t, 36500*ms, wanted.Total())
-	require.Equal(t, 900*ms, fit(wanted, 33*second).Publish, "33 s less 2 s for Prepare, 30 s for the pods and 100 ms of the margin")
-	require.Equal(t, []time.Duration{(2 + 20) * second, (2 + 20 + 10) * second}, ends(fit(wanted, 32*second)), "all for Prepare and the pods")
-	require.Equal(t, []time.Duration{(2 + 10) * second, (2 + 10 + 5) * second}, ends(fit(wanted, 17*second)), "15 s, half of the pods' time")
+	require.Equal(t, 900*ms, fit(wanted, 33*second).Publish, "what is left of 33 s after Prepare (2 s), the pods (30 s) and 100 ms of the margin")
+	require.Equal(t, []time.Duration{(2 + 20) * second, (2 + 20 + 10) * second}, ends(fit(wanted, 32*second)), "32 s are enough for Prepare and the pods")
+	require.Equal(t, []time.Duration{(2 + 10) * second, (2 + 10 + 5) * second}, ends(fit(wanted, 17*second)), "17 s leave half of the pods' 30 s after Prepare")
 }
 
 // Each timeout (in ns here, and different from the others) is the time of its step. The bucket of 1 s also has 1 s for

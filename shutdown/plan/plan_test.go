@@ -43,7 +43,7 @@ func critical() func(*v1.Pod) { return withPriority(2_000_000_000) }
 
 // The pods of a test of the kubelet (TestManager) are in buckets of 20 s and 10 s. With NoRollOver no bucket gets the time
 // that an earlier one leaves unused. Each pod gets the shorter of its own grace period and its bucket; a pod without a grace
-// period gets all of its bucket. Only normal-long, which wants 1000 s, is Truncated.
+// period gets all of its bucket.
 func TestGrantedSecondsOfTheKubeletsTestPods(t *testing.T) {
 	p := plan.New(twoBuckets(), list(
 		pod("normal-nil"), pod("critical-nil", critical()), pod("normal", withGrace(2)),
@@ -52,9 +52,15 @@ func TestGrantedSecondsOfTheKubeletsTestPods(t *testing.T) {
 	require.Equal(t, map[string]int64{"normal-nil": 20, "critical-nil": 10, "normal": 2, "critical": 2, "normal-long": 20}, grantedByName(p))
 	require.Equal(t, []time.Duration{0, 20 * time.Second, 20 * time.Second, 30 * time.Second}, startsAndEnds(p))
 	require.Equal(t, 32*time.Second, p.Release, "2 s after the last bucket, for containers that have used up their grace period")
-	first := p.Buckets[0].Pods
-	require.Equal(t, []bool{false, false, true}, []bool{first[0].Truncated(), first[1].Truncated(), first[2].Truncated()})
-	require.Equal(t, []int64{20, 2, 1000}, []int64{first[0].WantedSeconds, first[1].WantedSeconds, first[2].WantedSeconds})
+}
+
+// Only a pod that wants more than it gets is Truncated: 1000 s in a bucket of 20 s.
+func TestAPodThatGetsLessThanItWantsIsTruncated(t *testing.T) {
+	p := plan.New(twoBuckets(), list(pod("nil"), pod("short", withGrace(2)), pod("long", withGrace(1000))), plan.Options{})
+	for i, want := range []int64{20, 2, 1000} {
+		require.Equal(t, want, p.Buckets[0].Pods[i].WantedSeconds)
+		require.Equal(t, want == 1000, p.Buckets[0].Pods[i].Truncated())
+	}
 }
 
 // All steps but Prepare are on, and no limit applies: the pods have their 20 s and 10 s. The first bucket starts after
@@ -71,23 +77,21 @@ func TestOtherStepsTakeNoTimeFromThePods(t *testing.T) {
 	require.Equal(t, p.Release+500*time.Millisecond, p.Wanted.Total(), "with the margin")
 }
 
-// The first two buckets (20 s and 5 s) are empty. A pod of the third one (10 s) may use their time too, 35 s in all. Only a
-// pod without a grace period ("nil") has just the 10 s. With the other steps on, a pod may also use the 4 s that each empty
-// bucket has for them. With NoRollOver each pod has only its own bucket, as in the kubelet.
+// The first two buckets (20 s and 5 s) are empty. A pod of the third one (10 s) may use their time too. Only a pod without a grace
+// period ("nil") has just the 10 s.
 func TestPodsMayUseTheTimeOfEarlierEmptyBuckets(t *testing.T) {
 	s := plan.Schedule{{0, 20}, {10, 5}, {2_000_000_000, 10}}
 	pods := list(pod("long", critical(), withGrace(1000)), pod("nil", critical()), pod("short", critical(), withGrace(3)))
-
-	p := plan.New(s, pods, plan.Options{})
-	require.Equal(t, map[string]int64{"long": 20 + 5 + 10, "nil": 10, "short": 3}, grantedByName(p))
-	require.Equal(t, []time.Duration{0, 0, 0, 0, 0, 35 * time.Second}, startsAndEnds(p))
-
-	p = plan.New(s, pods, plan.Options{Steps: allSteps()})
-	require.Equal(t, map[string]int64{"long": 35 + 2*4, "nil": 10, "short": 3}, grantedByName(p))
-
-	p = plan.New(s, pods, plan.Options{NoRollOver: true})
-	require.Equal(t, map[string]int64{"long": 10, "nil": 10, "short": 3}, grantedByName(p))
-	require.Equal(t, 10*time.Second, p.Buckets[2].End)
+	for name, c := range map[string]struct {
+		opts plan.Options
+		long int64
+	}{
+		"no other steps": {long: 20 + 5 + 10},
+		"other steps":    {opts: plan.Options{Steps: allSteps()}, long: 20 + 5 + 10 + 2*4}, // each empty bucket has 4 s for them
+		"no roll-over":   {opts: plan.Options{NoRollOver: true}, long: 10},                 // as in the kubelet
+	} {
+		require.Equal(t, map[string]int64{"long": c.long, "nil": 10, "short": 3}, grantedByName(plan.New(s, pods, c.opts)), name)
+	}
 }
 
 // The kills start after publishing (2 s) and the readiness marks (1 s), at 3 s. A container gets at least 2 s to stop: a pod
@@ -103,7 +107,7 @@ func TestPodsStartAfterReadinessMarksAndGetTheMinimumStopTimeout(t *testing.T) {
 	p := plan.New(plan.Schedule{{Seconds: 1000}}, pods, plan.Options{Steps: allSteps()})
 	ends := map[string]time.Duration{}
 	for _, planned := range p.Buckets[0].Pods {
-		require.Equal(t, 3*time.Second, planned.Start, "after publishing and the readiness marks")
+		require.Equal(t, 3*time.Second, planned.Start)
 		ends[planned.Pod.Name] = planned.End
 	}
 	require.Equal(t, map[string]time.Duration{

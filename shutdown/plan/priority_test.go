@@ -56,21 +56,21 @@ func TestPriorityComesFromTheSpecTheClassOrPriorityOf(t *testing.T) {
 		opts plan.Options
 		want int32
 	}{
-		"nil pod":                        {nil, noOptions, 0},
-		"neither priority nor class":     {pod("p"), noOptions, 0},
-		"explicit":                       {pod("p", withPriority(7)), noOptions, 7},
-		"explicit 0 of a critical class": {pod("p", withPriority(0), withClass("system-node-critical"), static), gold, 0},
-		"node critical by name":          {pod("p", withClass("system-node-critical")), noOptions, 2_000_001_000},
-		"cluster critical by name":       {pod("p", withClass("system-cluster-critical"), static), noOptions, 2_000_000_000},
-		"PriorityOf is not asked about a built-in class": {pod("p", withClass("system-node-critical")), plan.Options{
+		"nil pod":                        {pod: nil, opts: noOptions, want: 0},
+		"neither priority nor class":     {pod: pod("p"), opts: noOptions, want: 0},
+		"explicit":                       {pod: pod("p", withPriority(7)), opts: noOptions, want: 7},
+		"explicit 0 of a critical class": {pod: pod("p", withPriority(0), withClass("system-node-critical"), static), opts: gold, want: 0},
+		"node critical by name":          {pod: pod("p", withClass("system-node-critical")), opts: noOptions, want: 2_000_001_000},
+		"cluster critical by name":       {pod: pod("p", withClass("system-cluster-critical"), static), opts: noOptions, want: 2_000_000_000},
+		"PriorityOf is not asked about a built-in class": {pod: pod("p", withClass("system-node-critical")), opts: plan.Options{
 			PriorityOf: func(string) (int32, bool) { return 1, true },
-		}, 2_000_001_000},
-		"a class that is known":      {pod("p", withClass("gold"), static), gold, 500},
-		"a class that is not known":  {pod("p", withClass("lead")), gold, 0},
-		"a class without PriorityOf": {pod("p", withClass("gold")), noOptions, 0},
-		"static":                     {pod("p", static), gold, 0},
-		"static of an unknown class": {pod("p", static, withClass("lead")), gold, 0},
-		"mirror":                     {pod("p", mirror), gold, 0},
+		}, want: 2_000_001_000},
+		"a class that is known":      {pod: pod("p", withClass("gold"), static), opts: gold, want: 500},
+		"a class that is not known":  {pod: pod("p", withClass("lead")), opts: gold, want: 0},
+		"a class without PriorityOf": {pod: pod("p", withClass("gold")), opts: noOptions, want: 0},
+		"static":                     {pod: pod("p", static), opts: gold, want: 0},
+		"static of an unknown class": {pod: pod("p", static, withClass("lead")), opts: gold, want: 0},
+		"mirror":                     {pod: pod("p", mirror), opts: gold, want: 0},
 	} {
 		require.Equal(t, c.want, c.opts.Priority(c.pod), name)
 	}

@@ -18,7 +18,7 @@ import (
 func TestScheduleSortsACopy(t *testing.T) {
 	cfg := config(0, 0, entry(10, 1), entry(-5, 2), entry(0, 3), entry(0, 4))
 	before := slices.Clone(cfg.ShutdownGracePeriodByPodPriority)
-	require.Equal(t, plan.Schedule{{-5, 2}, {0, 3}, {0, 4}, {10, 1}}, cfg.Schedule(gateOn), "equal priorities keep their order")
+	require.Equal(t, plan.Schedule{{-5, 2}, {0, 3}, {0, 4}, {10, 1}}, cfg.Schedule(gateOn))
 	require.Equal(t, before, cfg.ShutdownGracePeriodByPodPriority)
 }
 
@@ -39,10 +39,10 @@ func TestScheduleOfTheTwoFieldForm(t *testing.T) {
 		total, critical         time.Duration
 		wantLower, wantCritical int64
 	}{
-		{30 * time.Second, 10 * time.Second, 20, 10},
-		{20 * time.Second, 20 * time.Second, 0, 20},
-		{2999 * time.Millisecond, 1500 * time.Millisecond, 1, 1}, // 1.499 s and 1.5 s
-		{time.Nanosecond, 0, 0, 0},
+		{total: 30 * time.Second, critical: 10 * time.Second, wantLower: 20, wantCritical: 10},
+		{total: 20 * time.Second, critical: 20 * time.Second, wantLower: 0, wantCritical: 20},
+		{total: 2999 * time.Millisecond, critical: 1500 * time.Millisecond, wantLower: 1, wantCritical: 1}, // 1.499 s and 1.5 s
+		{total: time.Nanosecond, critical: 0, wantLower: 0, wantCritical: 0},
 	} {
 		require.Equal(t, plan.Schedule{{0, c.wantLower}, {2_000_000_000, c.wantCritical}}, config(c.total, c.critical).Schedule(gateOn))
 	}

@@ -56,6 +56,7 @@ func TestPlanWarnsOfShortenedStepsBesideTheKills(t *testing.T) {
 		"the hold gets 0s of the requested 10s",
 		"publishing, readiness, unmounts and final statuses get 5s of the requested 10s",
 	}, p.Warnings)
+
 	p = plan.New(twoBuckets(), pods, plan.Options{Steps: steps, Limit: 52500 * time.Millisecond})
 	require.Empty(t, p.Warnings)
 }
@@ -110,6 +111,4 @@ func TestPlanWarnsOfUnknownClasses(t *testing.T) {
 		pod("a"), pod("b", withClass("gold")), pod("c", withClass("lead")), pod("d", withClass("lead"), withPriority(1)), static,
 	), plan.Options{})
 	require.Equal(t, []string{`pods of unknown priority classes count as priority 0 (pods: 3, first: test/b of class "gold")`}, p.Warnings)
-	p = plan.New(twoBuckets(), list(pod("b", withClass("gold"))), plan.Options{})
-	require.Equal(t, []string{`pods of unknown priority classes count as priority 0 (pods: 1, first: test/b of class "gold")`}, p.Warnings)
 }
