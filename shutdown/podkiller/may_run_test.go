@@ -47,25 +47,25 @@ func TestAPodThatMayRunIsNotReportedAsEnded(t *testing.T) {
 		begin func(*failingPod) // starts the container in its situation
 		ends  bool              // the runtime recovers in time: the last report must say that the pod has ended
 	}{
-		"a start that panicked": {func(m *failingPod) {
+		"a start that panicked": {begin: func(m *failingPod) {
 			m.rt.Start(m.pod, "web", "id", lifecycletest.Script{FailStops: always})
 			_ = m.terminator.Start(m.ctx, m.pod, "web", func(context.Context) error { panic("boom") })
-		}, false},
+		}},
 		// The first 12 stops fail.
-		"a stop that fails": {func(m *failingPod) { m.start(lifecycletest.Script{FailStops: 12}) }, true},
-		"a stop that hangs": {func(m *failingPod) { m.start(lifecycletest.Script{HangStops: always}) }, false},
-		"a runtime that is unavailable": {func(m *failingPod) {
+		"a stop that fails": {begin: func(m *failingPod) { m.start(lifecycletest.Script{FailStops: 12}) }, ends: true},
+		"a stop that hangs": {begin: func(m *failingPod) { m.start(lifecycletest.Script{HangStops: always}) }},
+		"a runtime that is unavailable": {begin: func(m *failingPod) {
 			m.start(lifecycletest.Script{IgnoreTerm: true})
 			const fromNow = 0
 			m.rt.Away(fromNow, recoversLate)
-		}, true},
-		"a runtime that cannot list": {func(m *failingPod) {
+		}, ends: true},
+		"a runtime that cannot list": {begin: func(m *failingPod) {
 			m.start(lifecycletest.Script{})
 			m.rt.SetLists(lifecycletest.Lists{Err: lifecycletest.ErrAway})
-		}, false},
-		"a start that ignores its context": {func(m *failingPod) {
+		}},
+		"a start that ignores its context": {begin: func(m *failingPod) {
 			go m.start(lifecycletest.Script{StartTakes: recoversLate, StartIgnoresContext: true})
-		}, true},
+		}, ends: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

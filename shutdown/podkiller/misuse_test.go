@@ -63,6 +63,11 @@ func TestMistakesOfTheCallerAreNamed(t *testing.T) {
 		"no pod": func(t *testing.T) {
 			_, err := podkiller.Timed(&shutdowntest.Killer{}, nil).KillPod(t.Context(), nil, podkiller.HardEviction("low"))
 			require.EqualError(t, err, "the pod is nil")
+			terminator, err := lifecycle.NewTerminator(lifecycle.TerminatorOptions{Runtime: lifecycletest.NewRuntime()})
+			require.NoError(t, err)
+			defer func() { require.NoError(t, terminator.Close(t.Context())) }()
+			_, err = podkiller.New(terminator, podkiller.Options{}).KillPod(t.Context(), nil, shutdown.KillRequest{})
+			require.ErrorContains(t, err, "the pod is nil")
 		},
 		"a runtime that cannot list, without Containers": func(t *testing.T) {
 			terminator, err := lifecycle.NewTerminator(lifecycle.TerminatorOptions{

@@ -77,12 +77,14 @@ func TestTheFinalStatusHasTheExitCode(t *testing.T) {
 // final status, since the pod may run. The second kill comes when the runtime is back, and succeeds.
 func TestAFailedKillReturnsNoFinalStatus(t *testing.T) {
 	inBubble(t, lifecycletest.Script{}, func(s *podOnRuntime) {
-		s.rt.Away(0, 10*time.Second) // from now on
+		const fromNow = 0
+		s.rt.Away(fromNow, 10*time.Second)
 		result, err := s.killer.KillPod(s.Context(), s.pod, podkiller.HardEviction("low"))
 		require.ErrorIs(s, err, lifecycletest.ErrAway)
 		require.Equal(s, "RuntimeStuck", result.Outcome)
 		require.Nil(s, result.Status)
-		<-time.After(10 * time.Second)
+
+		<-time.After(10 * time.Second) // the runtime is back
 		result, err = s.killer.KillPod(s.Context(), s.pod, podkiller.HardEviction("low"))
 		require.NoError(s, err)
 		require.Equal(s, "Graceful", result.Outcome, "the first kill sent no signal")
@@ -158,8 +160,6 @@ func TestTheFunctionsGetTheContextOfTheKill(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, v1.PodFailed, result.Status.Phase, "set by the eviction")
 	require.Equal(t, v1.PodRunning, given.Phase, "the result of Status is not modified")
-	_, err = killer.KillPod(ctx, nil, shutdown.KillRequest{})
-	require.ErrorContains(t, err, "the pod is nil")
 	require.NoError(t, terminator.Close(t.Context()))
 }
 
