@@ -22,10 +22,10 @@ func requireReaches(t *testing.T, path string, session source.Session) {
 	h := dial(t, path)
 	h.send("kexec")
 	require.Equal(t, source.KindKexec, nextEvent(t, session).Kind)
-	require.Equal(t, "released\n", h.readLine())
+	h.requireReply("released")
 	h.send("cancel")
-	require.True(t, nextEvent(t, session).Cancelled)
-	require.Equal(t, "cancelled\n", h.readLine())
+	requireCancelled(t, session)
+	h.requireReply("cancelled")
 }
 
 // awaitListener waits until an agent accepts connections at path.
@@ -104,6 +104,7 @@ func TestTheLaterAgentHasTheSocket(t *testing.T) {
 	require.NoError(t, err)
 	later, err := second.Connect(t.Context())
 	require.NoError(t, err)
+
 	laterSocket, err := os.Lstat(path)
 	require.NoError(t, err)
 	<-time.After(3 * unixsocket.CheckInterval) // the first agent has checked its socket, and could have taken it back
@@ -111,14 +112,15 @@ func TestTheLaterAgentHasTheSocket(t *testing.T) {
 	require.NoError(t, err)
 	require.True(t, os.SameFile(laterSocket, socket), "the agents do not fight for the socket")
 	requireReaches(t, path, later)
+
 	require.NoError(t, later.Close())
 	awaitListener(t, path)
 	requireReaches(t, path, session)
 }
 
-// Agents that were killed during listen have left a socket (.1) and a folder with a socket (.2), both an hour old, which
-// Connect removes. It keeps a new socket, named after this process, and the new folder .3, which may belong to a listen in
-// progress. It also keeps the files .4, .old and ".", which are not an agent's.
+// Agents that were killed while they made their sockets have left a socket (.1) and a folder with a socket (.2), both an hour old.
+// Connect removes them. It keeps what may be in use: a new socket, named after this process, and the new folder .3. It also keeps
+// the old files .4, .old and ".", which are not an agent's.
 func TestLeftoversOfADeadAgentAreRemoved(t *testing.T) {
 	src, path := newSource(t)
 	longAgo := time.Now().Add(-time.Hour)
@@ -129,17 +131,20 @@ func TestLeftoversOfADeadAgentAreRemoved(t *testing.T) {
 		require.NoError(t, listener.Close())
 		require.NoError(t, os.Chtimes(name, modified, modified))
 	}
+	// What is removed.
 	leaveSocket(path+".1", longAgo)
-	leaveSocket(path+"."+strconv.Itoa(os.Getpid()), time.Now())
 	require.NoError(t, os.Mkdir(path+".2", 0o700))
 	leaveSocket(filepath.Join(path+".2", "s"), longAgo)
 	require.NoError(t, os.Chtimes(path+".2", longAgo, longAgo))
+	// What is kept.
+	leaveSocket(path+"."+strconv.Itoa(os.Getpid()), time.Now())
 	require.NoError(t, os.Mkdir(path+".3", 0o700))
 	for _, name := range []string{path + ".4", path + ".old", path + "."} {
 		require.NoError(t, os.WriteFile(name, nil, 0o600))
 		require.NoError(t, os.Chtimes(name, longAgo, longAgo))
 	}
-	connect(t, src) // removes leftovers
+
+	connect(t, src)
 	entries, err := os.ReadDir(filepath.Dir(path))
 	require.NoError(t, err)
 	var names []string

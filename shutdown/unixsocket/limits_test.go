@@ -23,10 +23,11 @@ func TestIncompleteLinesBlockNobody(t *testing.T) {
 		_, err := h.conn.Write([]byte("powero"))
 		require.NoError(t, err)
 	}
+
 	h := dial(t, path)
 	h.send("reboot")
 	require.Equal(t, source.KindReboot, nextEvent(t, session).Kind)
-	require.Equal(t, "released\n", h.readLine())
+	h.requireReply("released")
 	const limit = 64 + 4 // connections, and room for goroutines of the session
 	require.Eventually(t, func() bool { return runtime.NumGoroutine() <= before+limit }, testTimeout, time.Millisecond)
 }
@@ -37,7 +38,7 @@ func TestAnIdleConnectionIsClosed(t *testing.T) {
 	src.SetIdleTimeout(50 * time.Millisecond)
 	connect(t, src)
 	h := dial(t, path)
-	require.Equal(t, "error: no line within 50ms\n", h.readLine())
+	h.requireReply("error: no line within 50ms")
 	_, err := h.in.ReadByte()
 	require.ErrorIs(t, err, io.EOF, "closed")
 }
@@ -47,17 +48,17 @@ func TestAWaitingConnectionIsNotIdle(t *testing.T) {
 	src, path := newSource(t)
 	src.SetIdleTimeout(50 * time.Millisecond)
 	session := connect(t, src)
-	lock, err := session.Inhibit(t.Context())
-	require.NoError(t, err)
+	lock := takeLock(t, session)
 	h := dial(t, path)
 	h.send("poweroff")
 	nextEvent(t, session)
 	require.NoError(t, h.conn.SetReadDeadline(time.Now().Add(200*time.Millisecond))) // four times the 50 ms
-	_, err = h.in.Peek(1)
+	_, err := h.in.Peek(1)
 	require.ErrorContains(t, err, "timeout", "there is neither an error nor the end of the connection")
+
 	require.NoError(t, h.conn.SetReadDeadline(time.Now().Add(testTimeout)))
 	require.NoError(t, lock.Close())
-	require.Equal(t, "released\n", h.readLine())
+	h.requireReply("released")
 }
 
 // A line of more than 256 bytes gets an error, and other hosts still reach the agent.
@@ -66,7 +67,7 @@ func TestALongLineIsRefused(t *testing.T) {
 	session := connect(t, src)
 	h := dial(t, path)
 	h.send(strings.Repeat("x", 1000))
-	require.Equal(t, "error: a line is longer than 256 bytes\n", h.readLine())
+	h.requireReply("error: a line is longer than 256 bytes")
 	requireReaches(t, path, session)
 }
 
@@ -75,8 +76,7 @@ func TestALongLineIsRefused(t *testing.T) {
 func TestTheNumberOfWaitingConnectionsIsLimited(t *testing.T) {
 	src, path := newSource(t)
 	session := connect(t, src)
-	lock, err := session.Inhibit(t.Context())
-	require.NoError(t, err)
+	lock := takeLock(t, session)
 	var waiting []*host
 	for range 64 {
 		h := dial(t, path)
@@ -84,13 +84,14 @@ func TestTheNumberOfWaitingConnectionsIsLimited(t *testing.T) {
 		nextEvent(t, session)
 		waiting = append(waiting, h)
 	}
+
 	h := dial(t, path)
 	h.send("halt")
 	nextEvent(t, session)
-	require.Equal(t, "error: too many connections wait for the reply\n", h.readLine())
+	h.requireReply("error: too many connections wait for the reply")
 	require.NoError(t, lock.Close())
 	for _, h := range waiting {
-		require.Equal(t, "released\n", h.readLine())
+		h.requireReply("released")
 	}
 }
 
@@ -103,14 +104,15 @@ func TestACancellationAtTheEndOfASessionHasNoEffect(t *testing.T) {
 	h := dial(t, path)
 	h.send("reboot")
 	nextEvent(t, session)
-	require.Equal(t, "released\n", h.readLine())
+	h.requireReply("released")
 	h.send("cancel")
 	require.Eventually(t, func() bool { // the shutdown is no longer pending, but nobody receives the event of the cancellation
 		_, err := session.Pending(t.Context())
 		return err != nil
 	}, testTimeout, time.Millisecond)
+
 	require.NoError(t, session.Close())
-	require.Equal(t, "error: the agent is reopening its socket, send the line again\n", h.readLine())
+	h.requireReply("error: the agent is reopening its socket, send the line again")
 	event, err := connect(t, src).Pending(t.Context())
 	require.NoError(t, err)
 	require.Equal(t, source.KindReboot, event.Kind)

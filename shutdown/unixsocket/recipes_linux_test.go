@@ -167,6 +167,7 @@ func TestRecipesWaitForTheDrain(t *testing.T) {
 				require.WithinRange(t, event.Deadline, time.Now().Add(50*time.Second), time.Now().Add(90*time.Second))
 				require.Empty(t, ended, "it waits")
 				require.Empty(t, r.called(), "nothing is called before the reply")
+
 				require.NoError(t, lock.Close())
 				require.NoError(t, <-ended)
 				require.Equal(t, c.called, r.called())

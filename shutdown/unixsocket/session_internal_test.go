@@ -32,8 +32,9 @@ func TestLinesCountInOrder(t *testing.T) {
 			synctest.Wait()
 			pending, err := s.Pending(t.Context())
 			require.NoError(t, err)
-			require.Equal(t, source.KindPoweroff, pending.Kind)
+			require.Equal(t, source.KindPoweroff, pending.Kind, "the manager has received no event")
 		}
+
 		require.Equal(t, source.KindPoweroff, (<-s.events).Kind)
 		require.True(t, (<-s.events).Cancelled)
 		require.Equal(t, source.KindReboot, (<-s.events).Kind)

@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"bytes"
 	"errors"
+	"io"
 	"log/slog"
 	"net"
 	"os"
@@ -66,12 +67,26 @@ func (h *host) send(line string) {
 	require.NoError(h.t, err)
 }
 
-// readLine waits for a line of the agent, and returns it with its line end.
-func (h *host) readLine() string {
+// requireReply waits for a line of the agent, which must be this one.
+func (h *host) requireReply(line string) {
 	h.t.Helper()
-	line, err := h.in.ReadString('\n')
+	got, err := h.in.ReadString('\n')
 	require.NoError(h.t, err)
-	return line
+	require.Equal(h.t, line+"\n", got)
+}
+
+// takeLock takes a lock. The test closes it, or ends without doing so.
+func takeLock(t *testing.T, session source.Session) io.Closer {
+	t.Helper()
+	lock, err := session.Inhibit(t.Context())
+	require.NoError(t, err)
+	return lock
+}
+
+// requireCancelled requires that the next event cancels the shutdown.
+func requireCancelled(t *testing.T, session source.Session) {
+	t.Helper()
+	require.True(t, nextEvent(t, session).Cancelled)
 }
 
 // nextEvent returns the next event. It fails if the session has ended.
@@ -128,21 +143,20 @@ func TestAnAnnouncementIsAnEventAndPending(t *testing.T) {
 func TestTheReplyIsSentWhenTheLastLockIsClosed(t *testing.T) {
 	src, path := newSource(t)
 	session := connect(t, src)
-	lock, err := session.Inhibit(t.Context())
-	require.NoError(t, err)
+	lock := takeLock(t, session)
 	h := dial(t, path)
 	h.send("reboot")
 	nextEvent(t, session)
-	second, err := session.Inhibit(t.Context())
-	require.NoError(t, err)
+	second := takeLock(t, session)
 	require.NoError(t, lock.Close())
 	require.NoError(t, lock.Close(), "a second Close")
 	require.NoError(t, h.conn.SetReadDeadline(time.Now().Add(50*time.Millisecond)))
-	_, err = h.in.Peek(1)
-	require.ErrorIs(t, err, os.ErrDeadlineExceeded, "one lock is held")
+	_, err := h.in.Peek(1)
+	require.ErrorIs(t, err, os.ErrDeadlineExceeded, "no reply: one lock is held")
+
 	require.NoError(t, h.conn.SetReadDeadline(time.Now().Add(testTimeout)))
 	require.NoError(t, second.Close())
-	require.Equal(t, "released\n", h.readLine())
+	h.requireReply("released")
 }
 
 // A host waits for the reply to its announcement, because a lock is held. Another host cancels the shutdown, and the waiting
@@ -150,15 +164,14 @@ func TestTheReplyIsSentWhenTheLastLockIsClosed(t *testing.T) {
 func TestCancelReleasesTheWaitingHosts(t *testing.T) {
 	src, path := newSource(t)
 	session := connect(t, src)
-	_, err := session.Inhibit(t.Context())
-	require.NoError(t, err)
+	takeLock(t, session)
 	waiting, cancelling := dial(t, path), dial(t, path)
 	waiting.send("poweroff")
 	nextEvent(t, session)
 	cancelling.send("cancel")
-	require.True(t, nextEvent(t, session).Cancelled)
-	require.Equal(t, "cancelled\n", waiting.readLine())
-	_, err = session.Pending(t.Context())
+	requireCancelled(t, session)
+	waiting.requireReply("cancelled")
+	_, err := session.Pending(t.Context())
 	require.ErrorIs(t, err, errors.ErrUnsupported)
 }
 
@@ -166,20 +179,19 @@ func TestCancelReleasesTheWaitingHosts(t *testing.T) {
 func TestInvalidLinesChangeNothing(t *testing.T) {
 	src, path := newSource(t)
 	session := connect(t, src)
-	_, err := session.Inhibit(t.Context())
-	require.NoError(t, err)
+	takeLock(t, session)
 	h := dial(t, path)
 	for line, want := range map[string]string{
-		"":                 "error: the line is empty\n",
-		"dance":            "error: kind \"dance\" is not one of shutdown, poweroff, reboot, halt, kexec, soft-reboot\n",
-		"poweroff soon":    "error: seconds \"soon\" is not a number from 0 to 31536000\n",
-		"poweroff -1":      "error: seconds \"-1\" is not a number from 0 to 31536000\n",
-		"poweroff 1 2":     "error: \"poweroff 1 2\" is neither KIND [SECONDS] nor cancel\n",
-		"cancel poweroff":  "error: \"cancel poweroff\" is neither KIND [SECONDS] nor cancel\n",
-		"poweroff 1e99999": "error: seconds \"1e99999\" is not a number from 0 to 31536000\n",
+		"":                 "error: the line is empty",
+		"dance":            "error: kind \"dance\" is not one of shutdown, poweroff, reboot, halt, kexec, soft-reboot",
+		"poweroff soon":    "error: seconds \"soon\" is not a number from 0 to 31536000",
+		"poweroff -1":      "error: seconds \"-1\" is not a number from 0 to 31536000",
+		"poweroff 1 2":     "error: \"poweroff 1 2\" is neither KIND [SECONDS] nor cancel",
+		"cancel poweroff":  "error: \"cancel poweroff\" is neither KIND [SECONDS] nor cancel",
+		"poweroff 1e99999": "error: seconds \"1e99999\" is not a number from 0 to 31536000",
 	} {
 		h.send(line)
-		require.Equal(t, want, h.readLine())
+		h.requireReply(want)
 	}
 	h.send("kexec")
 	require.Equal(t, source.KindKexec, nextEvent(t, session).Kind, "the first event: no invalid line was one")
@@ -242,8 +254,7 @@ func TestAWaitingHostOutlivesTheSession(t *testing.T) {
 	src, path := newSource(t)
 	session, err := src.Connect(t.Context())
 	require.NoError(t, err)
-	lock, err := session.Inhibit(t.Context())
-	require.NoError(t, err)
+	lock := takeLock(t, session)
 	h := dial(t, path)
 	h.send("poweroff")
 	nextEvent(t, session)
@@ -254,11 +265,10 @@ func TestAWaitingHostOutlivesTheSession(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, source.KindPoweroff, pending.Kind)
 	require.NoError(t, lock.Close())
-	require.Equal(t, "released\n", h.readLine())
+	h.requireReply("released")
 }
 
-// Options.Delay says that hosts wait 20 s: a request for 21 s gets 20 s and an error. Without the option every
-// delay is granted.
+// Options.Delay says that hosts wait 20 s: a request for 21 s gets 20 s and an error.
 func TestRequestDelayIsCappedByTheOption(t *testing.T) {
 	src, _ := newSource(t)
 	session := connect(t, src)
@@ -266,12 +276,15 @@ func TestRequestDelayIsCappedByTheOption(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, 20*time.Second, granted)
 	granted, err = session.RequestDelay(t.Context(), 21*time.Second)
-	require.Equal(t, 20*time.Second, granted)
 	require.ErrorAs(t, err, new(*source.DelayCappedError))
+	require.Equal(t, 20*time.Second, granted)
+}
 
-	unlimited, err := unixsocket.New(unixsocket.Options{Path: filepath.Join(t.TempDir(), "agent.sock")})
+// Without Options.Delay every delay is granted.
+func TestRequestDelayWithoutTheOptionIsGranted(t *testing.T) {
+	src, err := unixsocket.New(unixsocket.Options{Path: filepath.Join(t.TempDir(), "agent.sock")})
 	require.NoError(t, err)
-	granted, err = connect(t, unlimited).RequestDelay(t.Context(), time.Hour)
+	granted, err := connect(t, src).RequestDelay(t.Context(), time.Hour)
 	require.NoError(t, err)
 	require.Equal(t, time.Hour, granted)
 }
