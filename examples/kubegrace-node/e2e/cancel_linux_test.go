@@ -31,13 +31,19 @@ func TestPowerOffAfterACancelledOneIsDelayedAgain(t *testing.T) {
 	eachPlatform(t, func(t *testing.T, on platform) {
 		m, server, containers := bootAgent(t, on, map[string]string{capFile: capText, "/etc/systemd/system/" + blocker: blockerUnit})
 		awaitStatus(t, m, "limit lowered before kubegrace-node starts (c)")
+
+		// A power off is asked for, which logind will cancel because of the blocker.
 		asked := time.Now()
 		m.Run(t, "systemctl", "start", "--no-block", "--job-mode=replace-irreversibly", blocker)
 		m.Run(t, "busctl", "call", "org.freedesktop.login1", "/org/freedesktop/login1", "org.freedesktop.login1.Manager", "PowerOff", "b", "false")
 		exits := awaitExits(t, server, containers)
 		require.Less(t, exits.lastExit().Sub(asked), 10*time.Second, "the schedule of 38 s is shortened to 6 s, and each container has at least 2 s")
+
+		// logind cancels it.
 		awaitCancellation(t, m)
 		awaitStatus(t, m, "shutdown cancelled at its limit")
+
+		// Without the blocker the next power off succeeds.
 		m.Run(t, "systemctl", "cancel") // cancels the blocker's job; systemctl stop would be refused, as every new job is
 		powerOff(t, m, server, containers)
 	})
@@ -51,14 +57,18 @@ func TestCancellationDuringADrainIsNoticed(t *testing.T) {
 	m, server, containers := bootAgent(t, newestPlatform(t), nil)
 
 	m.Run(t, "systemctl", "poweroff")
-	awaitExits(t, server, selectContainers(containers, nginx...)) // the first bucket; the next one is stubborn, which takes 4 s: enough time to cancel
+	awaitExits(t, server, selectContainers(containers, nginx...)) // the first bucket
+
+	// While the second bucket stops, which is stubborn and takes 4 s, the shutdown is cancelled.
 	require.Equal(t, "b true", m.Run(t, "busctl", "call", "org.freedesktop.login1", "/org/freedesktop/login1",
 		"org.freedesktop.login1.Manager", "CancelScheduledShutdown"))
 	awaitCancellation(t, m)
 	require.Eventually(t, func() bool { return lastReport(t, m).Cancelled }, 20*time.Second, 200*time.Millisecond)
+
+	// The containers of the later buckets keep running until the next power off.
 	running := runningContainers(t, server)
-	for _, name := range []string{database, orders, proxy, network} { // all but stubborn, which was told to stop
-		require.Equal(t, containers[name], running[name], "%s keeps running", name)
+	for _, name := range []string{database, orders, proxy, network} {
+		require.Equal(t, containers[name], running[name], name)
 	}
 	awaitStatus(t, m, "shutdown cancelled in a drain")
 

@@ -31,13 +31,15 @@ func TestThePackageOnAFreshMachine(t *testing.T) {
 		m.Boot(t)
 		m.AwaitActive(t, "booted.service")
 
+		// The package is installed, which starts nothing, and the unit is enabled.
 		m.Run(t, "apt-get", "install", "--yes", "/root/kubegrace-node.deb")
-		require.Equal(t, "inactive", strings.TrimSpace(m.Run(t, "sh", "-c", "systemctl is-active kubegrace-node || true")), "the package starts nothing")
+		require.Equal(t, "inactive", strings.TrimSpace(m.Run(t, "sh", "-c", "systemctl is-active kubegrace-node || true")))
 		m.Run(t, "systemctl", "enable", "--now", "kubegrace-node")
 		m.AwaitActive(t, agentUnit)
 		require.True(t, delaysShutdowns(t, m))
 		require.Contains(t, m.Run(t, "sh", "-c", "/usr/bin/kubegrace-node plan || test $? = 2"), "default/nginx")
 
+		// The machine is rebooted.
 		m.Run(t, "systemctl", "reboot")
 		m.AwaitReboot(t)
 		awaitExits(t, server, containers)
@@ -45,6 +47,7 @@ func TestThePackageOnAFreshMachine(t *testing.T) {
 		m.AwaitActive(t, agentUnit)
 		require.Contains(t, m.Run(t, "/usr/bin/kubegrace-node", "report"), "stopped in time")
 
+		// The package is removed and purged.
 		m.Run(t, "apt-get", "remove", "--yes", "kubegrace-node")
 		// remainingFiles lists the files and folders with kubegrace in their names, except those of this test, of logs
 		// and of package caches.

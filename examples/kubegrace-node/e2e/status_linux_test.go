@@ -97,9 +97,11 @@ func TestStatus(t *testing.T) {
 		h.start("kubelet-held", "Kubelet needs time", kubeletRuns)
 		h.start("agents-lock", "Pods need time")
 		h.compare("both agents running")
+
 		h.Run(t, "systemctl", "stop", "agents-lock")
 		h.setLimit("/etc/systemd/logind.conf.d/zz-site.conf", 15*time.Second)
 		h.compare("limit lowered under a kubelet that holds its lock (a)")
+
 		h.Run(t, "systemctl", "stop", "kubelet-held")
 		h.start("kubelet", kubeletRuns)
 		h.compare("limit lowered before the kubelet starts (b)")

@@ -43,10 +43,13 @@ func TestAUnitIsStartedAgainAfterACancelledShutdown(t *testing.T) {
 	before := m.Invocation(t, kubelet)
 	m.Run(t, "systemctl", "poweroff")
 	require.Eventually(t, func() bool { return kubeletState(t, m) == "inactive" }, 4*time.Second, 50*time.Millisecond)
+
+	// The agent is killed, and the shutdown is cancelled.
 	m.Run(t, "systemctl", "kill", "--kill-who=main", "--signal=KILL", agentUnit)
 	m.Run(t, "busctl", "call", "org.freedesktop.login1", "/org/freedesktop/login1", "org.freedesktop.login1.Manager", "CancelScheduledShutdown")
 	m.AwaitInvocation(t, kubelet, before)
 	awaitCancellation(t, m)
+
 	m.Run(t, "systemctl", "poweroff")
 	m.AwaitPowerOff(t)
 }
@@ -64,14 +67,18 @@ func TestDrainOfAMachineThatStaysUp(t *testing.T) {
 		checkBuckets(t, asked, exits)
 		checkExitCodes(t, exits)
 		require.Equal(t, "inactive", kubeletState(t, m))
+
+		// The machine stays drained.
 		require.Contains(t, m.Run(t, "/usr/local/bin/kubegrace-node", "drain"), "shop/database", "a second drain only shows the report again")
 		awaitStatus(t, m, "drained")
 		require.Contains(t, status(t, m, asNobody, noFlags), "kubegrace-node runs, and holds no lock: this machine is drained, or nothing waits for its pods.")
 		m.Run(t, "systemctl", "restart", agentUnit)
 		require.Equal(t, "inactive", kubeletState(t, m))
+
 		require.Contains(t, m.Run(t, "/usr/local/bin/kubegrace-node", "undrain"), "withdrawn")
 		require.Equal(t, "active", kubeletState(t, m))
 		require.Eventually(t, func() bool { return delaysShutdowns(t, m) }, 20*time.Second, 200*time.Millisecond)
+
 		m.Run(t, "systemctl", "disable", "--now", agentUnit)
 		m.Run(t, "/usr/local/bin/kubegrace-node", "uninstall", "--remove-state")
 		awaitStatus(t, m, "uninstalled")
