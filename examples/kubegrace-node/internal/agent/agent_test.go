@@ -168,12 +168,14 @@ func TestPodsAreDrainedInOrderUnderTheLock(t *testing.T) {
 		b.run()
 		require.Contains(t, b.states(), "READY=1")
 		require.Contains(t, b.output(), "Holds the inhibitor lock: a shutdown of this machine waits for up to ")
+
 		b.host.Announce(source.Event{Kind: source.KindReboot})
 		b.advance(10 * time.Second)
 		require.Contains(t, b.output(), "ns/web                   gone after 2s: stopped in time")
 		require.Contains(t, b.output(), "ns/db                    gone after 1s: stopped in time")
 		require.Contains(t, b.states(), "STATUS=The pods have been stopped")
-		require.Zero(t, b.host.Held())
+		require.Zero(t, b.host.Held(), "the lock is released")
+
 		b.signals <- syscall.SIGTERM
 		require.NoError(t, <-b.result)
 	})
@@ -219,11 +221,14 @@ func TestAPriorityOfTheAPIServerIsStoredInAShutdown(t *testing.T) {
 				runtime := &completedRuntime{Runtime: b.opts.Runtime, info: info}
 				b.opts.Info, b.opts.Runtime = info, runtime
 				b.run()
+
+				// The agent learns the priority, and the shutdown begins.
 				info.Record(podinfo.FromAPIServer, []v1.Pod{*podOf("db", 1000, "")})
 				runtime.listTakes.Store(int64(listTakes))
 				b.host.Announce(source.Event{})
 				b.advance(1100 * time.Millisecond) // longer than the drain waits for a list
 				require.Equal(t, int32(1000), storedPriority())
+
 				b.advance(10 * time.Second)
 				require.Contains(t, b.output(), "ns/db      1000       5s    3s  stopped in time")
 				require.Equal(t, int32(1000), storedPriority())
@@ -314,9 +319,8 @@ func (r *failingRuntime) Pods(ctx context.Context) ([]*v1.Pod, error) {
 func (r *failingRuntime) StopPodSandbox(context.Context, *v1.Pod) error { return os.ErrInvalid }
 
 // The agent starts before its container runtime. Its status must say that the runtime is missing, until the runtime
-// answers. A drain then stops the pod as usual. The pod counts as stopped in time although its sandbox cannot be
-// stopped. Because of the sandbox the runtime still lists the pod, so a second shutdown, after a cancellation, stops
-// the pod again.
+// answers. A drain then stops the pod as usual, in time although its sandbox cannot be stopped. Because of the sandbox the runtime
+// still lists the pod, so a second shutdown stops the pod again.
 func TestARuntimeThatComesLate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newTestbed(t, podOf("web", 0, "{exitAfterTerm: 3s}"))
@@ -324,6 +328,8 @@ func TestARuntimeThatComesLate(t *testing.T) {
 		b.opts.Runtime = runtime
 		b.run()
 		require.Contains(t, b.status(), "missing: container runtime: file does not exist")
+
+		// The runtime comes, and a shutdown drains the pod.
 		runtime.mu.Lock()
 		runtime.isUp = true
 		runtime.mu.Unlock()
@@ -332,6 +338,8 @@ func TestARuntimeThatComesLate(t *testing.T) {
 		b.host.Announce(source.Event{})
 		b.advance(10 * time.Second)
 		require.Contains(t, b.output(), "ns/web         0       5s    3s  stopped in time")
+
+		// A second shutdown, after a cancellation, stops the pod again.
 		b.host.Cancel()
 		b.advance(time.Second)
 		b.host.Announce(source.Event{})
@@ -393,11 +401,14 @@ func TestAHookThatHasRunDoesNotRunAgain(t *testing.T) {
 				wantsRecord := !test.isCutOff
 				return runtime.commands.Load() == 1 && isRecorded == wantsRecord
 			}, 20*time.Second, 10*time.Millisecond)
+
+			// Two signals end the first agent.
 			first.signals <- syscall.SIGTERM
 			first.signals <- syscall.SIGTERM
 			require.ErrorContains(t, <-first.result, "ended the waiting")
 			firstEnded := time.Now()
 
+			// The second agent resumes the drain.
 			second := newTestbed(t)
 			second.opts.Runtime, second.opts.StateDir = runtime, dir
 			second.host.SetPending(&source.Event{})
@@ -409,15 +420,17 @@ func TestAHookThatHasRunDoesNotRunAgain(t *testing.T) {
 			report, found, err := shutdown.StoredReport(dir)
 			require.NoError(t, err)
 			require.True(t, found)
-			require.True(t, report.Started.Before(firstEnded), "the second agent resumes the drain of the first one")
+			require.True(t, report.Started.Before(firstEnded), "it is the drain of the first agent")
 			require.NotContains(t, strings.Join(report.Errors, "\n"), "is not usable")
 
 			require.DirExists(t, hooks)
+
+			// The third agent finds no shutdown pending.
 			third := newTestbed(t)
 			third.opts.StateDir = dir
 			third.start()
 			third.awaitState("READY=1")
-			require.NoDirExists(t, hooks, "the files of hooks must go when the shutdown is over")
+			require.NoDirExists(t, hooks, "the files that say which hooks have run")
 			third.signals <- syscall.SIGTERM
 			require.NoError(t, <-third.result)
 		})
@@ -442,58 +455,64 @@ func (s slowSession) Close() error {
 	return s.Session.Close()
 }
 
-// Azure announces that it terminates the machine in five minutes, or as soon as the agent acknowledges. The agent must
-// acknowledge after a complete drain. It must not acknowledge when signals end it in the middle of the drain, even if its
-// host takes a second to end the session: the pod still runs, and the next agent continues the drain.
-func TestOnlyACompleteDrainIsAcknowledged(t *testing.T) {
-	for name, test := range map[string]struct {
-		isInterrupted bool
-		acknowledged  int32
-	}{
-		"complete":    {acknowledged: 1},
-		"interrupted": {isInterrupted: true},
-	} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				ends := time.Now().Add(5 * time.Minute).UTC().Format(http.TimeFormat)
-				var acknowledged atomic.Int32
-				connections := bufconn.Listen(1 << 12) // not a socket, because a bubble cannot wait for one
-				azure := &http.Server{ReadHeaderTimeout: time.Minute, Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-					switch {
-					case r.Method == http.MethodPost:
-						acknowledged.Add(1)
-					case strings.HasSuffix(r.URL.Path, "/name"):
-						_, _ = fmt.Fprint(w, "node-1") // if this fails, the client's request fails
-					default:
-						_, _ = fmt.Fprintf(w, `{"DocumentIncarnation": 1, "Events": [{"EventId": "A", "EventType": "Terminate",
-							"Resources": ["node-1"], "EventStatus": "Scheduled", "NotBefore": %q}]}`, ends)
-					}
-				})}
-				served := make(chan error, 1)
-				go func() { served <- azure.Serve(connections) }()
-				defer func() {
-					require.NoError(t, azure.Close())
-					require.ErrorIs(t, <-served, http.ErrServerClosed)
-				}()
-				b := newTestbed(t, podOf("web", 0, "{exitAfterTerm: 3s}"))
-				provider := notice.Azure()
-				provider.Dial = func(ctx context.Context, _, _ string) (net.Conn, error) { return connections.DialContext(ctx) }
-				b.opts.Source, b.opts.Notice = slowHost{b.host}, &provider
-				b.run()
-				if test.isInterrupted {
-					b.advanceUntil("STATUS=Stopping pods")
-					b.signals <- syscall.SIGTERM
-					b.signals <- syscall.SIGTERM
-					require.ErrorContains(t, <-b.result, "the waiting for ns/web")
-				} else {
-					b.advanceUntil("STATUS=The pods have been stopped")
-					b.signals <- syscall.SIGTERM
-					require.NoError(t, <-b.result)
-				}
-				require.Equal(t, test.acknowledged, acknowledged.Load())
-			})
-		})
-	}
+// serveAzure serves the metadata service of Azure until the test ends. It announces that Azure terminates the machine in five minutes,
+// or as soon as the agent acknowledges that. acknowledged counts the acknowledgements.
+func serveAzure(t *testing.T) (provider *notice.Provider, acknowledged *atomic.Int32) {
+	t.Helper()
+	ends := time.Now().Add(5 * time.Minute).UTC().Format(http.TimeFormat)
+	acknowledged = &atomic.Int32{}
+	connections := bufconn.Listen(1 << 12) // not a socket, because a bubble cannot wait for one
+	azure := &http.Server{ReadHeaderTimeout: time.Minute, Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		switch {
+		case r.Method == http.MethodPost:
+			acknowledged.Add(1)
+		case strings.HasSuffix(r.URL.Path, "/name"):
+			_, _ = fmt.Fprint(w, "node-1") // if this fails, the client's request fails
+		default:
+			_, _ = fmt.Fprintf(w, `{"DocumentIncarnation": 1, "Events": [{"EventId": "A", "EventType": "Terminate",
+				"Resources": ["node-1"], "EventStatus": "Scheduled", "NotBefore": %q}]}`, ends)
+		}
+	})}
+	served := make(chan error, 1)
+	go func() { served <- azure.Serve(connections) }()
+	t.Cleanup(func() {
+		require.NoError(t, azure.Close())
+		require.ErrorIs(t, <-served, http.ErrServerClosed)
+	})
+	azureProvider := notice.Azure()
+	azureProvider.Dial = func(ctx context.Context, _, _ string) (net.Conn, error) { return connections.DialContext(ctx) }
+	return &azureProvider, acknowledged
+}
+
+// Azure announces that it terminates the machine in five minutes. The agent drains the pod, and acknowledges the announcement, so that
+// Azure need not wait any longer.
+func TestACompleteDrainIsAcknowledged(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newTestbed(t, podOf("web", 0, "{exitAfterTerm: 3s}"))
+		provider, acknowledged := serveAzure(t)
+		b.opts.Notice = provider
+		b.run()
+		b.advanceUntil("STATUS=The pods have been stopped")
+		b.signals <- syscall.SIGTERM
+		require.NoError(t, <-b.result)
+		require.EqualValues(t, 1, acknowledged.Load())
+	})
+}
+
+// Azure announces that it terminates the machine, and signals end the agent in the middle of the drain. It must not acknowledge, even if
+// its host takes a second to end the session: the pod still runs, and the next agent continues the drain.
+func TestAnInterruptedDrainIsNotAcknowledged(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newTestbed(t, podOf("web", 0, "{exitAfterTerm: 3s}"))
+		provider, acknowledged := serveAzure(t)
+		b.opts.Source, b.opts.Notice = slowHost{b.host}, provider
+		b.run()
+		b.advanceUntil("STATUS=Stopping pods")
+		b.signals <- syscall.SIGTERM
+		b.signals <- syscall.SIGTERM
+		require.ErrorContains(t, <-b.result, "the waiting for ns/web")
+		require.Zero(t, acknowledged.Load())
+	})
 }
 
 // limitedHost is a host with a limit, which may be 0 or infinite.
@@ -576,6 +595,8 @@ func TestDrainAndUndrain(t *testing.T) {
 	start()
 	awaitStatus(idle)
 	require.ErrorContains(t, ask(http.MethodPost, "/undrain", &api.Meta{}), "this node is not drained")
+
+	// The node is drained, and the agent is restarted.
 	for range 2 {
 		var report api.Report
 		require.NoError(t, ask(http.MethodPost, "/drain", &report))
@@ -587,6 +608,7 @@ func TestDrainAndUndrain(t *testing.T) {
 	require.NoError(t, <-b.result)
 	start()
 	awaitStatus(drained)
+
 	require.NoError(t, ask(http.MethodPost, "/undrain", &api.Meta{}))
 	awaitStatus(idle)
 	b.signals <- syscall.SIGTERM

@@ -120,11 +120,15 @@ func TestAReplacedKubeconfigIsLoaded(t *testing.T) {
 				t.Helper()
 				await(func() bool { return *info.Complete(podOf("web", 0, "")).Spec.Priority == priority })
 			}
+
+			// The agent has the pods of the first server.
 			first.writeKubeconfig(t, file)
 			b.start()
 			awaitPriority(7)
 			await(isThere)
 			info.ForgetAllBut(nil) // as if the runtime did not have the pod yet
+
+			// The first server ends, and the kubeconfig is replaced.
 			end(first)
 			await(isMissing)
 			awaitPriority(7)

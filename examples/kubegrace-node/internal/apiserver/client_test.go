@@ -45,10 +45,13 @@ kubegrace_node_api_updates_failed_total{object="node"} %d
 kubegrace_node_api_updates_failed_total{object="pod"} %d
 `, want.node, want.pod))))
 	}
+
+	// There is no kubeconfig yet.
 	requireFailures(failures{})
 	require.ErrorContains(t, client.FlushPod(t.Context(), pod), "could not be used yet")
 	requireFailures(failures{pod: 1})
 
+	// The API server refuses the updates.
 	require.NoError(t, os.WriteFile(file, []byte(`apiVersion: v1
 kind: Config
 clusters: [{name: c, cluster: {server: "`+server.URL+`"}}]
@@ -62,6 +65,8 @@ current-context: c
 	requireFailures(failures{node: 1, pod: 1})
 	require.ErrorContains(t, client.FlushPod(t.Context(), pod), "no such rights")
 	requireFailures(failures{node: 1, pod: 2})
+
+	// The context is cancelled, and then the API server accepts the update.
 	cutOff, cancel := context.WithCancel(t.Context())
 	cancel()
 	require.Error(t, client.FlushPod(cutOff, pod))
@@ -99,6 +104,7 @@ current-context: c
 	}
 	client := apiserver.New(file, "node", gates)
 	pod := &v1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web", UID: "uid"}, Status: v1.PodStatus{Phase: v1.PodFailed}}
+
 	writeKubeconfig("old")
 	_, err := client.Load()
 	require.NoError(t, err)

@@ -35,10 +35,10 @@ func TestTheLockIsHeldWhateverIsMissing(t *testing.T) {
 		args   []string // DIR stands for the folder of the node
 		health string   // in the answer of /healthz
 	}{
-		"there is no container runtime": {nil, "missing: container runtime: "},
-		"there is no kubeconfig":        {[]string{"--kubeconfig=/nonexistent.conf", "--node-name=node"}, "missing: API server: /nonexistent.conf: "},
-		"there is no API server":        {[]string{"--kubeconfig=DIR/kubeconfig", "--node-name=node"}, "missing: API server: failed to watch the node's pods: "},
-		"there is no kubelet":           {[]string{"--kubelet-pods=https://127.0.0.1:1/pods"}, "missing: kubelet's pods: "},
+		"there is no container runtime": {health: "missing: container runtime: "},
+		"there is no kubeconfig":        {args: []string{"--kubeconfig=/nonexistent.conf", "--node-name=node"}, health: "missing: API server: /nonexistent.conf: "},
+		"there is no API server":        {args: []string{"--kubeconfig=DIR/kubeconfig", "--node-name=node"}, health: "missing: API server: failed to watch the node's pods: "},
+		"there is no kubelet":           {args: []string{"--kubelet-pods=https://127.0.0.1:1/pods"}, health: "missing: kubelet's pods: "},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -83,10 +83,13 @@ func TestTheLimitIsTooLow(t *testing.T) {
 		require.Zero(t, code)
 		require.Regexp(t, `is released\s+after\s+1[345](\.\d)?s`, out, "within the limit of 15 s, less a margin")
 	}
+
 	lowerLimit()
 	p := n.run()
 	awaitComplaint()
 	require.Len(t, n.Held(), 1)
+
+	// The limit is raised, and then lowered again.
 	require.NoError(t, os.Remove(limitFile))
 	n.SetLimit(time.Minute)
 	require.Eventually(t, func() bool {
@@ -115,13 +118,13 @@ func TestTheLockIsHeldWithoutAStateFolder(t *testing.T) {
 		newStateFolder func(t *testing.T) (path string)
 		logged         string
 	}{
-		"it cannot be created": {func(*testing.T) string { return "/proc/nonexistent" }, "Continues without a state folder"},
-		"it is read-only":      {func(t *testing.T) string { return mountDisk(t, syscall.MS_RDONLY, "") }, "read-only file system"},
-		"its disk is full": {func(t *testing.T) string {
+		"it cannot be created": {newStateFolder: func(*testing.T) string { return "/proc/nonexistent" }, logged: "Continues without a state folder"},
+		"it is read-only":      {newStateFolder: func(t *testing.T) string { return mountDisk(t, syscall.MS_RDONLY, "") }, logged: "read-only file system"},
+		"its disk is full": {newStateFolder: func(t *testing.T) string {
 			dir := mountDisk(t, 0, "size=4k")
 			require.NoError(t, os.WriteFile(filepath.Join(dir, "fill"), make([]byte, 4096), 0o600))
 			return dir
-		}, "no space left on device"},
+		}, logged: "no space left on device"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -196,29 +199,29 @@ func TestBadInputEndsWithOneLine(t *testing.T) {
 		args []string
 		want string
 	}{
-		"no config":                    {[]string{"run"}, "--config: Required value"},
-		"missing config":               {[]string{"run", "--config=/nonexistent.yaml"}, "--config: /nonexistent.yaml: failed to read: no such file or directory"},
-		"nothing to drain":             {[]string{"run", "--config=" + dir + "/none.yaml"}, "has no shutdownGracePeriod, so nothing would be drained"},
-		"both styles":                  {[]string{"run", "--config=" + dir + "/both.yaml"}, "Cannot specify both"},
-		"a kubelet that drains itself": {[]string{"run", good, "--stop-unit=kubelet.service", "--kubelet-config=" + dir + "/kubelet.yaml"}, `the kubelet has a shutdownGracePeriod of its own (` + dir + `/kubelet.yaml has 45s, of them 0s for critical pods`},
-		"a unit without a suffix":      {[]string{"run", good, "--stop-unit=kubelet"}, `--stop-unit: Invalid value: "kubelet"`},
-		"a unit with the runtime":      {[]string{"run", good, "--stop-unit=k3s.service"}, "k3s.service has the container runtime in it"},
-		"a unit with cri-dockerd":      {[]string{"run", good, "--stop-unit=cri-docker.service"}, "cri-docker.service has the container runtime in it"},
-		"the agent itself":             {[]string{"run", good, "--stop-unit=kubegrace-node.service"}, "kubegrace-node.service is needed to end pods"},
-		"unknown source":               {[]string{"run", good, "--source=acpi"}, `--source: Unsupported value: "acpi"`},
-		"unknown cloud":                {[]string{"run", good, "--notice=ibm"}, `"ibm" for "--notice" flag: wanted is one of azure, ec2, gce`},
-		"bad endpoint":                 {[]string{"run", good, "--state-dir=", "--container-runtime-endpoint=tcp://x"}, "--container-runtime-endpoint: "},
-		"bad rule":                     {[]string{"run", good, "--priority=x"}, `must be NAMESPACE=PRIORITY or NAMESPACE/NAME=PRIORITY, such as ingress/*=1000`},
-		"node name without kubeconfig": {[]string{"run", good, "--node-name=node-1"}, "--node-name: Forbidden: is only for --kubeconfig"},
-		"a kubelet over http":          {[]string{"run", good, "--kubelet-pods=http://127.0.0.1:10255/pods"}, `--kubelet-pods: Invalid value: "http://127.0.0.1:10255/pods": must be a URL of https`},
-		"credentials for nothing":      {[]string{"run", good, "--kubelet-credentials=x"}, "--kubelet-credentials: Forbidden: is only for --kubelet-pods"},
-		"unknown policy":               {[]string{"run", good, "--kubeconfig=x", "--node-name=n", "--pod-policy=Fail"}, `"Fail" for "--pod-policy" flag`},
-		"demo of nothing":              {[]string{"demo"}, "--manifests: Required value"},
-		"demo of a missing folder":     {[]string{"demo", "--manifests=/nonexistent", "--state-dir=" + dir + "/state"}, "open /nonexistent: no such file or directory"},
-		"drain without an agent":       {[]string{"drain", "--socket=/nonexistent"}, "no agent answers on /nonexistent"},
-		"report of nothing":            {[]string{"report", "--socket=/nonexistent", "--state-dir=" + dir}, "there is no report of a shutdown in " + dir},
-		"report of a folder":           {[]string{"report", "--state-dir=" + dir}, "there is no report of a shutdown in " + dir + ", and no agent was asked"},
-		"unknown command":              {[]string{"stop"}, `"stop"`},
+		"no config":                    {args: []string{"run"}, want: "--config: Required value"},
+		"missing config":               {args: []string{"run", "--config=/nonexistent.yaml"}, want: "--config: /nonexistent.yaml: failed to read: no such file or directory"},
+		"nothing to drain":             {args: []string{"run", "--config=" + dir + "/none.yaml"}, want: "has no shutdownGracePeriod, so nothing would be drained"},
+		"both styles":                  {args: []string{"run", "--config=" + dir + "/both.yaml"}, want: "Cannot specify both"},
+		"a kubelet that drains itself": {args: []string{"run", good, "--stop-unit=kubelet.service", "--kubelet-config=" + dir + "/kubelet.yaml"}, want: `the kubelet has a shutdownGracePeriod of its own (` + dir + `/kubelet.yaml has 45s, of them 0s for critical pods`},
+		"a unit without a suffix":      {args: []string{"run", good, "--stop-unit=kubelet"}, want: `--stop-unit: Invalid value: "kubelet"`},
+		"a unit with the runtime":      {args: []string{"run", good, "--stop-unit=k3s.service"}, want: "k3s.service has the container runtime in it"},
+		"a unit with cri-dockerd":      {args: []string{"run", good, "--stop-unit=cri-docker.service"}, want: "cri-docker.service has the container runtime in it"},
+		"the agent itself":             {args: []string{"run", good, "--stop-unit=kubegrace-node.service"}, want: "kubegrace-node.service is needed to end pods"},
+		"unknown source":               {args: []string{"run", good, "--source=acpi"}, want: `--source: Unsupported value: "acpi"`},
+		"unknown cloud":                {args: []string{"run", good, "--notice=ibm"}, want: `"ibm" for "--notice" flag: wanted is one of azure, ec2, gce`},
+		"bad endpoint":                 {args: []string{"run", good, "--state-dir=", "--container-runtime-endpoint=tcp://x"}, want: "--container-runtime-endpoint: "},
+		"bad rule":                     {args: []string{"run", good, "--priority=x"}, want: `must be NAMESPACE=PRIORITY or NAMESPACE/NAME=PRIORITY, such as ingress/*=1000`},
+		"node name without kubeconfig": {args: []string{"run", good, "--node-name=node-1"}, want: "--node-name: Forbidden: is only for --kubeconfig"},
+		"a kubelet over http":          {args: []string{"run", good, "--kubelet-pods=http://127.0.0.1:10255/pods"}, want: `--kubelet-pods: Invalid value: "http://127.0.0.1:10255/pods": must be a URL of https`},
+		"credentials for nothing":      {args: []string{"run", good, "--kubelet-credentials=x"}, want: "--kubelet-credentials: Forbidden: is only for --kubelet-pods"},
+		"unknown policy":               {args: []string{"run", good, "--kubeconfig=x", "--node-name=n", "--pod-policy=Fail"}, want: `"Fail" for "--pod-policy" flag`},
+		"demo of nothing":              {args: []string{"demo"}, want: "--manifests: Required value"},
+		"demo of a missing folder":     {args: []string{"demo", "--manifests=/nonexistent", "--state-dir=" + dir + "/state"}, want: "open /nonexistent: no such file or directory"},
+		"drain without an agent":       {args: []string{"drain", "--socket=/nonexistent"}, want: "no agent answers on /nonexistent"},
+		"report of nothing":            {args: []string{"report", "--socket=/nonexistent", "--state-dir=" + dir}, want: "there is no report of a shutdown in " + dir},
+		"report of a folder":           {args: []string{"report", "--state-dir=" + dir}, want: "there is no report of a shutdown in " + dir + ", and no agent was asked"},
+		"unknown command":              {args: []string{"stop"}, want: `"stop"`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -233,10 +236,8 @@ func TestBadInputEndsWithOneLine(t *testing.T) {
 }
 
 // Without arguments the program prints a help that names all commands. The help of run names the values of flags that
-// come from other packages: clouds and pod policies. No line of the help of plan is wider than a terminal of 80 columns,
-// except the path of the socket, which is not wrapped. --version prints the versions of the program and of Go, and the
-// platform.
-func TestHelp(t *testing.T) {
+// come from other packages: clouds and pod policies.
+func TestHelpNamesAllCommandsAndValues(t *testing.T) {
 	t.Parallel()
 	out, stderr, status := runTool(t)
 	require.Zero(t, status, stderr)
@@ -247,12 +248,22 @@ func TestHelp(t *testing.T) {
 	for _, value := range []string{"azure", "LeaveAsIs"} {
 		require.Contains(t, out, value)
 	}
-	out, _, _ = runTool(t, "plan", "--help")
+}
+
+// No line of the help of plan is wider than a terminal of 80 columns, except the path of the socket, which is not wrapped.
+func TestHelpFitsATerminal(t *testing.T) {
+	t.Parallel()
+	out, _, _ := runTool(t, "plan", "--help")
 	for line := range strings.Lines(out) {
 		isPath := strings.Contains(line, socket.Default)
 		require.True(t, isPath || len(line) <= len("\n")+80, line)
 	}
-	out, _, _ = runTool(t, "--version")
+}
+
+// --version prints the versions of the program and of Go, and the platform.
+func TestVersion(t *testing.T) {
+	t.Parallel()
+	out, _, _ := runTool(t, "--version")
 	require.Regexp(t, `^kubegrace-node \S+ \(go1\.\d+.*, linux/\w+\)\n$`, out)
 }
 
@@ -319,9 +330,11 @@ func TestUninstallRemovesStateOnRequest(t *testing.T) {
 		require.Equal(t, isErrorWanted, err != nil, output)
 		require.Contains(t, output, want)
 	}
+
 	uninstall("kubegrace-node: an agent uses " + stateDir + ", stop it first")
 	require.Zero(t, p.terminate())
 	uninstall(stateDir + " is kept, with the state of shutdowns; --remove-state removes it.\n")
+
 	for _, name := range []string{"graceful_node_shutdown_state", ".tmp-graceful_node_shutdown_state1", "kubegrace-node_pods.json", ".tmp-kubegrace-node_plan.json7", "notes"} {
 		require.NoError(t, os.WriteFile(filepath.Join(stateDir, name), nil, 0o600))
 	}
@@ -330,6 +343,7 @@ func TestUninstallRemovesStateOnRequest(t *testing.T) {
 	kept, err := os.ReadDir(stateDir)
 	require.NoError(t, err)
 	require.Len(t, kept, 1, "only notes")
+
 	require.NoError(t, os.WriteFile(filepath.Join(stateDir, ".graceful_node_shutdown_lock"), nil, 0o600))
 	require.NoError(t, os.Remove(filepath.Join(stateDir, "notes")))
 	uninstall("Removed "+stateDir+", with the state of shutdowns.\n", "--remove-state")

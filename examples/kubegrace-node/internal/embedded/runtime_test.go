@@ -39,20 +39,26 @@ func running(t *testing.T, runtime *embedded.Runtime, pod *v1.Pod) (names []stri
 	return names
 }
 
-// A command in a container takes as long as the container's script says, or fails at its timeout. The stop of the
-// container takes as long as the script says. The sidecar still runs afterwards, and the pod is listed until its
-// sandbox is stopped.
-func TestScriptsAreFollowed(t *testing.T) {
+// A command in a container takes as long as the container's script says, or fails at its timeout.
+func TestCommandsFollowTheScript(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		runtime, pod := runScript(t, "{exitAfterTerm: 3s, execTakes: 2s}")
+		runtime, _ := runScript(t, "{execTakes: 2s}")
 		began := time.Now()
 		_, err := runtime.RunInContainer(t.Context(), "uid/app", nil, 4*time.Second)
 		require.NoError(t, err)
 		require.Equal(t, 2*time.Second, time.Since(began))
 		_, err = runtime.RunInContainer(t.Context(), "uid/app", nil, time.Second)
 		require.Error(t, err)
+	})
+}
+
+// The stop of a container takes as long as its script says. The sidecar still runs afterwards, and the pod is listed until its
+// sandbox is stopped.
+func TestStopsFollowTheScript(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		runtime, pod := runScript(t, "{exitAfterTerm: 3s}")
 		require.Equal(t, []string{"proxy", "app"}, running(t, runtime, pod))
-		began = time.Now()
+		began := time.Now()
 		require.NoError(t, runtime.StopContainer(t.Context(), "uid/app", 10))
 		require.Equal(t, 3*time.Second, time.Since(began))
 		require.Equal(t, []string{"proxy"}, running(t, runtime, pod))
@@ -81,30 +87,43 @@ func TestInvalidScripts(t *testing.T) {
 	}
 }
 
-// A pod without namespace and grace period gets those that the API server would set: default and 30 s. Invalid YAML, an
-// invalid hook, an unknown field, and manifests that are no pod or have no name are all named in one error. A folder without
-// pods is only worth a warning.
-func TestLoad(t *testing.T) {
+// load loads the pods of a folder with these files.
+func load(t *testing.T, files map[string]string) (pods []*v1.Pod, warnings []string, err error) {
+	t.Helper()
 	dir := t.TempDir()
-	write := func(name, text string) {
+	for name, text := range files {
 		require.NoError(t, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600))
 	}
-	_, warnings, err := embedded.Load(dir, validation.Options{})
-	require.NoError(t, err)
-	require.Equal(t, []string{dir + ": has no pods in files that end in .yaml, .yml, .json or .manifest"}, warnings)
-	write("pod.yaml", "apiVersion: v1\nkind: Pod\nmetadata: {name: web}\nspec: {containers: [{name: app}]}\n")
-	pods, warnings, err := embedded.Load(dir, validation.Options{})
+	return embedded.Load(dir, validation.Options{})
+}
+
+// A pod without namespace and grace period gets those that the API server would set: default and 30 s.
+func TestLoadSetsTheDefaultsOfTheAPIServer(t *testing.T) {
+	pods, warnings, err := load(t, map[string]string{"pod.yaml": "apiVersion: v1\nkind: Pod\nmetadata: {name: web}\nspec: {containers: [{name: app}]}\n"})
 	require.NoError(t, err)
 	require.Empty(t, warnings)
 	require.Equal(t, "default", pods[0].Namespace)
 	require.EqualValues(t, 30, *pods[0].Spec.TerminationGracePeriodSeconds)
-	write("a.yml", "kind: [")
-	write("b.json", `{"kind": "Service"}`)
-	write("c.yaml", "kind: Pod\nmetadata: {name: c}\nspec: {containers: [{name: app, lifecycle: {preStop: {sleep: {seconds: -1}}}}]}\n")
-	write("d.yaml", "kind: Pod\nspec: {containers: [{imag: nginx}]}\n")
-	write("e.yaml", "kind: List\nitems: [{kind: Pod}]\n")
-	write("f.yaml", "kind: Pod\nspec: {containers: [{name: app}]}\n")
-	_, _, err = embedded.Load(dir, validation.Options{})
+}
+
+// A folder without pods is only worth a warning.
+func TestLoadOfAFolderWithoutPods(t *testing.T) {
+	_, warnings, err := load(t, nil)
+	require.NoError(t, err)
+	require.Len(t, warnings, 1)
+	require.Contains(t, warnings[0], ": has no pods in files that end in .yaml, .yml, .json or .manifest")
+}
+
+// Invalid YAML, an invalid hook, an unknown field, and manifests that are no pod or have no name are all named in one error.
+func TestLoadNamesAllMistakes(t *testing.T) {
+	_, _, err := load(t, map[string]string{
+		"a.yml":  "kind: [",
+		"b.json": `{"kind": "Service"}`,
+		"c.yaml": "kind: Pod\nmetadata: {name: c}\nspec: {containers: [{name: app, lifecycle: {preStop: {sleep: {seconds: -1}}}}]}\n",
+		"d.yaml": "kind: Pod\nspec: {containers: [{imag: nginx}]}\n",
+		"e.yaml": "kind: List\nitems: [{kind: Pod}]\n",
+		"f.yaml": "kind: Pod\nspec: {containers: [{name: app}]}\n",
+	})
 	for _, want := range []string{"a.yml: not valid YAML", "b.json: kind: ", "c.yaml: spec.containers[0].lifecycle.preStop.sleep", `d.yaml: json: `, `unknown object member name "imag" within "/spec/containers/0"`, "e.yaml: kind: ", "f.yaml: metadata.name: Required value"} {
 		require.ErrorContains(t, err, want)
 	}

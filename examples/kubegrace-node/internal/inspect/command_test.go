@@ -39,7 +39,7 @@ func TestGolden(t *testing.T) {
 		"nolock.golden": {"testdata/pods.yaml", "--config", "testdata/kubelet.yaml", "--limit", "29s", "--node", "worker-1"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			r := run(t, noInput, args...)
+			r := runPlan(t, noInput, args...)
 			if r.err != nil {
 				require.ErrorIs(t, r.err, inspect.ErrCutShort)
 			}
@@ -51,8 +51,8 @@ func TestGolden(t *testing.T) {
 // The outputs as JSON and as YAML have the same document, with all nodes.
 func TestJSONAndYAMLAreTheSameDocument(t *testing.T) {
 	var fromJSON, fromYAML nodeplan.Document
-	require.NoError(t, json.Unmarshal([]byte(run(t, noInput, cutShortArgs("-o", "json")...).out), &fromJSON))
-	require.NoError(t, yaml.UnmarshalStrict([]byte(run(t, noInput, cutShortArgs("-o", "yaml")...).out), &fromYAML))
+	require.NoError(t, json.Unmarshal([]byte(runPlan(t, noInput, cutShortArgs("-o", "json")...).out), &fromJSON))
+	require.NoError(t, yaml.UnmarshalStrict([]byte(runPlan(t, noInput, cutShortArgs("-o", "yaml")...).out), &fromYAML))
 	require.Equal(t, fromJSON, fromYAML)
 	require.Equal(t, nodeplan.APIVersion, fromJSON.APIVersion)
 	require.Len(t, fromJSON.Nodes, 2)
@@ -62,10 +62,10 @@ func TestJSONAndYAMLAreTheSameDocument(t *testing.T) {
 // Without pods the table says so. In JSON and YAML the list of nodes is [] and not null, so that programs can loop over
 // it.
 func TestAPlanWithoutPods(t *testing.T) {
-	require.Contains(t, run(t, `{"kind": "List", "items": []}`, "--shutdown-grace-period", "30s").out, "There are no pods.")
+	require.Contains(t, runPlan(t, `{"kind": "List", "items": []}`, "--shutdown-grace-period", "30s").out, "There are no pods.")
 	for _, format := range []string{"json", "yaml"} {
 		var empty nodeplan.Document
-		r := run(t, `{"kind": "List", "items": []}`, "-o", format)
+		r := runPlan(t, `{"kind": "List", "items": []}`, "-o", format)
 		require.NoError(t, r.err)
 		require.NoError(t, yaml.UnmarshalStrict([]byte(r.out), &empty))
 		require.Equal(t, []nodeplan.Node{}, empty.Nodes, "a list, not null")
@@ -81,21 +81,21 @@ func TestErrorsNameTheFlagOrTheInput(t *testing.T) {
 		args  []string
 		want  string
 	}{
-		"empty input":                              {"", []string{"-"}, "standard input: has no pods, as kubectl get pods -o json gives them; it has: nothing"},
-		"a missing file":                           {"", []string{missing}, missing + ": no such file or directory"},
-		"a file without pods":                      {"", []string{"testdata/kubelet.yaml"}, "testdata/kubelet.yaml: has no pods, as kubectl get pods -o json gives them; it has: KubeletConfiguration"},
-		"an unknown format":                        {"", []string{"-o", "xml", "-"}, `"xml" for "-o, --output" flag: wanted is one of table, json, yaml, html`},
-		"a negative limit":                         {"", []string{"--limit", "-1s", "-"}, "--limit: -1s is less than 0"},
-		"an unknown agent":                         {"", []string{"--agent", "me", "-"}, `"me" for "--agent" flag: wanted is one of kubelet, kubegrace`},
-		"a node without pods":                      {"", cutShortArgs("--node", "worker-9"), `--node: "worker-9" has no pods here; the first node is worker-1`},
-		"a node without pods in an empty list":     {"kind: List\napiVersion: v1\nitems: []\n", []string{"--node", "worker-9", "-"}, `--node: "worker-9" has no pods here: there are no pods at all`},
-		"two configurations":                       {"", cutShortArgs("--shutdown-grace-period", "3s"), "--shutdown-grace-period: is only for"},
-		"a missing configuration":                  {"", []string{"--config", missing, "-"}, "--config: " + missing + ": failed to read: no such file or directory"},
-		"pods as the configuration":                {"", []string{"--config", "testdata/pods.yaml", "-"}, "testdata/pods.yaml: "},
-		"more time for critical pods than for all": {"", []string{"--shutdown-grace-period", "3s", "--shutdown-grace-period-critical-pods", "4s", "-"}, "--shutdown-grace-period: "},
+		"empty input":                              {args: []string{"-"}, want: "standard input: has no pods, as kubectl get pods -o json gives them; it has: nothing"},
+		"a missing file":                           {args: []string{missing}, want: missing + ": no such file or directory"},
+		"a file without pods":                      {args: []string{"testdata/kubelet.yaml"}, want: "testdata/kubelet.yaml: has no pods, as kubectl get pods -o json gives them; it has: KubeletConfiguration"},
+		"an unknown format":                        {args: []string{"-o", "xml", "-"}, want: `"xml" for "-o, --output" flag: wanted is one of table, json, yaml, html`},
+		"a negative limit":                         {args: []string{"--limit", "-1s", "-"}, want: "--limit: -1s is less than 0"},
+		"an unknown agent":                         {args: []string{"--agent", "me", "-"}, want: `"me" for "--agent" flag: wanted is one of kubelet, kubegrace`},
+		"a node without pods":                      {args: cutShortArgs("--node", "worker-9"), want: `--node: "worker-9" has no pods here; the first node is worker-1`},
+		"a node without pods in an empty list":     {stdin: "kind: List\napiVersion: v1\nitems: []\n", args: []string{"--node", "worker-9", "-"}, want: `--node: "worker-9" has no pods here: there are no pods at all`},
+		"two configurations":                       {args: cutShortArgs("--shutdown-grace-period", "3s"), want: "--shutdown-grace-period: is only for"},
+		"a missing configuration":                  {args: []string{"--config", missing, "-"}, want: "--config: " + missing + ": failed to read: no such file or directory"},
+		"pods as the configuration":                {args: []string{"--config", "testdata/pods.yaml", "-"}, want: "testdata/pods.yaml: "},
+		"more time for critical pods than for all": {args: []string{"--shutdown-grace-period", "3s", "--shutdown-grace-period-critical-pods", "4s", "-"}, want: "--shutdown-grace-period: "},
 	} {
 		t.Run(name, func(t *testing.T) {
-			r := run(t, test.stdin, test.args...)
+			r := runPlan(t, test.stdin, test.args...)
 			require.ErrorContains(t, r.err, test.want)
 			require.NotErrorIs(t, r.err, inspect.ErrCutShort)
 			require.Empty(t, r.out)
@@ -107,20 +107,20 @@ func TestErrorsNameTheFlagOrTheInput(t *testing.T) {
 // forgotten --config. With a flag that configures the shutdown there is no note.
 func TestAPlanWithoutAConfigurationSaysSo(t *testing.T) {
 	const note = "no configuration is given (--config, --shutdown-grace-period): this is the plan of a kubelet's defaults"
-	require.Contains(t, run(t, "kind: Pod\n").log, note)
-	require.NotContains(t, run(t, "kind: Pod\n", "--shutdown-grace-period", "30s").log, note)
+	require.Contains(t, runPlan(t, "kind: Pod\n").log, note)
+	require.NotContains(t, runPlan(t, "kind: Pod\n", "--shutdown-grace-period", "30s").log, note)
 }
 
 // Without an argument, kubegrace-node plan asks the running agent for its plan. The first call fails because no agent runs.
 // The second call fails before it asks, because the agent would ignore --limit and --node.
 func TestWithoutAnArgumentTheAgentIsAsked(t *testing.T) {
-	require.ErrorContains(t, run(t, noInput, "--socket", "/nonexistent").err, "no agent answers on /nonexistent")
-	require.ErrorContains(t, run(t, noInput, "--limit", "30s", "--node", "n").err, "--limit, --node: the agent of this machine plans by its own settings; for other pods give a FILE")
+	require.ErrorContains(t, runPlan(t, noInput, "--socket", "/nonexistent").err, "no agent answers on /nonexistent")
+	require.ErrorContains(t, runPlan(t, noInput, "--limit", "30s", "--node", "n").err, "--limit, --node: the agent of this machine plans by its own settings; for other pods give a FILE")
 }
 
 // A pod has neither a priority nor a priority class, so its priority 0 is a guess. The table marks it with "?".
 func TestGuessedPrioritiesAreMarked(t *testing.T) {
-	r := run(t, "kind: Pod\n", "--shutdown-grace-period", "30s")
+	r := runPlan(t, "kind: Pod\n", "--shutdown-grace-period", "30s")
 	require.NoError(t, r.err)
 	require.Regexp(t, `(?s)default/ +0\? .*\n\? A priority is guessed`, r.out)
 }
@@ -128,8 +128,8 @@ func TestGuessedPrioritiesAreMarked(t *testing.T) {
 // Objects that are left out of the plan are counted on standard error: a pod that has ended, pods that were given
 // twice, and an object that is no pod. Giving the pods twice does not change the plan.
 func TestPodsThatAreLeftOutAreCounted(t *testing.T) {
-	once := run(t, noInput, cutShortArgs()...)
-	twice := run(t, noInput, cutShortArgs("testdata/pods.yaml", "testdata/kubelet.yaml")...)
+	once := runPlan(t, noInput, cutShortArgs()...)
+	twice := runPlan(t, noInput, cutShortArgs("testdata/pods.yaml", "testdata/kubelet.yaml")...)
 	require.Equal(t, "kubegrace-node plan: left out are pods that have ended: 1\n", once.log)
 	require.Contains(t, twice.log, "given more than once, and counted once, are pods: 5\n")
 	require.Contains(t, twice.log, "left out is what is no pod: KubeletConfiguration\n")
@@ -139,42 +139,48 @@ func TestPodsThatAreLeftOutAreCounted(t *testing.T) {
 // A pod, its container and its node have names with control characters, and the pod has the largest possible numbers.
 // No control character but the line feed may reach the terminal.
 func TestControlCharactersDoNotReachTheTerminal(t *testing.T) {
-	r := run(t, `{"items": [{"metadata": {"name": "\u001b[31mred\u0007\u4e16\u754c\n"}, "spec": {"nodeName": "n\u001b", "priority": 2147483647, "terminationGracePeriodSeconds": 9223372036854775807,
+	r := runPlan(t, `{"items": [{"metadata": {"name": "\u001b[31mred\u0007\u4e16\u754c\n"}, "spec": {"nodeName": "n\u001b", "priority": 2147483647, "terminationGracePeriodSeconds": 9223372036854775807,
 		"containers": [{"name": "\u001b[2J", "lifecycle": {"preStop": {"sleep": {"seconds": 9223372036854775807}}}}]}}]}`)
 	require.ErrorIs(t, r.err, inspect.ErrCutShort)
 	require.Contains(t, r.out, "default/?[31mred")
 	require.NotRegexp(t, `[\x00-\x09\x0b-\x1f\x7f]`, r.out)
 }
 
-// Each of the 20 nodes n00 to n19 has a pod, which asks for ten times the number of its node in seconds: from 0 s to
-// 190 s. Each of these pods gets 50 s, so the 14 pods of n06 to n19 are cut short. With a critical pod, 15 are. The
-// table shows the sums, what to change, and the four nodes that lose most. With --node it shows one node in full. JSON
-// has all nodes, and a page has the ten worst.
-func TestManyNodesAreSummedUp(t *testing.T) {
+// manyNodes returns the pods of the 20 nodes n00 to n19. Each node has a pod that asks for ten times the number of its node in seconds,
+// from 0 s to 190 s, and n00 has a critical pod that asks for a day.
+func manyNodes() string {
 	var list strings.Builder
 	for i := range 20 {
 		fmt.Fprintf(&list, `{"kind": "Pod", "metadata": {"name": "p"}, "spec": {"nodeName": "n%02d", "terminationGracePeriodSeconds": %d}}`+"\n", i, 10*i)
 	}
-	// A critical pod asks for a day. No bucket of a day may be proposed: the pod is named as an outlier, and the
-	// proposed buckets are for the other pods.
 	list.WriteString(`{"kind": "Pod", "metadata": {"name": "slow"}, "spec": {"nodeName": "n00", "priority": 2000000000, "terminationGracePeriodSeconds": 86400}}`)
-	args := []string{"--shutdown-grace-period", "50s"}
-	r := run(t, list.String(), args...)
+	return list.String()
+}
+
+// Each pod of 20 nodes gets 50 s, so the 14 pods of n06 to n19 are cut short, and so is a critical pod that asks for a day. Instead of
+// tables of pods the output has the sums, what to change, and the four nodes that lose most. No bucket of a day is proposed: the
+// critical pod is named as an outlier.
+func TestManyNodesAreSummedUp(t *testing.T) {
+	r := runPlan(t, manyNodes(), "--shutdown-grace-period", "50s")
 	require.ErrorIs(t, r.err, inspect.ErrCutShort)
-	require.NotContains(t, r.out, "START")
+	require.NotContains(t, r.out, "START", "the head of a table of pods")
 	require.Contains(t, r.out, "20 nodes with 21 pods: 15 cut short")
 	require.Less(t, strings.Index(r.out, "n19"), strings.Index(r.out, "n18"), "the worst first")
-	require.NotContains(t, r.out, "n16", "only four nodes are named: n00, n19, n18 and n17")
-	first20 := strings.Join(strings.SplitAfter(r.out, "\n")[:20], "")
-	require.Contains(t, first20, "shutdownGracePeriod: ", "it begins with what to change")
-	require.Contains(t, strings.Join(strings.Fields(first20), " "), "1 critical pod asks for 1d: default/pod/slow; no bucket of that length is proposed, and it is cut short.")
-	require.Contains(t, first20, "workload default/pod/p ", "the workload that loses most follows")
+	require.NotContains(t, r.out, "n16", "only n00, n19, n18 and n17 are named")
+	beginning := strings.Join(strings.SplitAfter(r.out, "\n")[:20], "")
+	require.Contains(t, beginning, "shutdownGracePeriod: ", "what to change")
+	require.Contains(t, strings.Join(strings.Fields(beginning), " "), "1 critical pod asks for 1d: default/pod/slow; no bucket of that length is proposed, and it is cut short.")
+	require.Contains(t, beginning, "workload default/pod/p ", "the workload that loses most")
+}
 
-	require.Equal(t, 1, strings.Count(run(t, list.String(), append(args, "--node", "n07")...).out, "POD "), "tables of pods")
+// With --node one node is shown in full, JSON has all nodes, and a page has the ten that lose most.
+func TestOutputsOfManyNodes(t *testing.T) {
+	args := []string{"--shutdown-grace-period", "50s"}
+	require.Equal(t, 1, strings.Count(runPlan(t, manyNodes(), append(args, "--node", "n07")...).out, "POD "), "tables of pods")
 	var document nodeplan.Document
-	require.NoError(t, json.Unmarshal([]byte(run(t, list.String(), append(args, "-o", "json")...).out), &document))
+	require.NoError(t, json.Unmarshal([]byte(runPlan(t, manyNodes(), append(args, "-o", "json")...).out), &document))
 	require.Len(t, document.Nodes, 20)
-	require.Equal(t, 10, strings.Count(run(t, list.String(), append(args, "-o", "html")...).out, "<h2>n"), "a page shows the ten worst nodes")
+	require.Equal(t, 10, strings.Count(runPlan(t, manyNodes(), append(args, "-o", "html")...).out, "<h2>n"), "nodes")
 }
 
 // result is what a command has written to standard output (out) and standard error (log), and what it returned.
@@ -183,17 +189,22 @@ type result struct {
 	err      error
 }
 
-// noInput says to run that the command reads no standard input.
+// noInput says that the command reads no standard input.
 const noInput = ""
 
-// run runs kubegrace-node plan, or kubegrace-node status if "status" is the first argument. Unless stdin is noInput, the
-// command reads it as standard input: "-" is added to the arguments.
-func run(t *testing.T, stdin string, args ...string) result {
+// runPlan runs kubegrace-node plan. Unless stdin is noInput, the command reads it as standard input: "-" is added to the arguments.
+func runPlan(t *testing.T, stdin string, args ...string) result {
 	t.Helper()
-	var out, log bytes.Buffer
 	if stdin != noInput {
 		args = append(args, "-")
 	}
+	return runCommand(t, stdin, append([]string{"plan"}, args...)...)
+}
+
+// runCommand runs a command of kubegrace-node: plan or status.
+func runCommand(t *testing.T, stdin string, args ...string) result {
+	t.Helper()
+	var out, log bytes.Buffer
 	c := newCommand(args...)
 	c.SetIn(strings.NewReader(stdin))
 	c.SetOut(&out)
@@ -202,13 +213,10 @@ func run(t *testing.T, stdin string, args ...string) result {
 	return result{out.String(), log.String(), err}
 }
 
-// newCommand returns a root command that executes plan, or status if "status" is the first argument.
+// newCommand returns a root command that executes plan or status.
 func newCommand(args ...string) *cobra.Command {
 	c := &cobra.Command{Use: "kubegrace-node", SilenceUsage: true, SilenceErrors: true}
 	c.AddCommand(inspect.NewPlan(), inspect.NewStatus())
-	if len(args) == 0 || args[0] != "status" {
-		args = append([]string{"plan"}, args...)
-	}
 	c.SetArgs(args)
 	return c
 }
@@ -218,12 +226,16 @@ func newCommand(args ...string) *cobra.Command {
 func TestPLANShowsWhatIsPrinted(t *testing.T) {
 	page, err := os.ReadFile("../../PLAN.md")
 	require.NoError(t, err)
+
+	// The plan.
 	const folder = "../../../kubegrace-node/demo/"
-	r := run(t, noInput, "--agent", "kubegrace", "--config", folder+"kubelet.yaml", "--limit", "16s", folder+"pods")
+	r := runPlan(t, noInput, "--agent", "kubegrace", "--config", folder+"kubelet.yaml", "--limit", "16s", folder+"pods")
 	require.ErrorIs(t, r.err, inspect.ErrCutShort)
 	plan, _, found := strings.Cut(r.out, "\nWarnings:\n")
 	require.True(t, found, r.out)
 	require.Contains(t, string(page), regexp.MustCompile(`(?m)^.`).ReplaceAllString(plan, "    $0"))
+
+	// The status.
 	status, err := os.ReadFile("testdata/node-limit-too-low.golden")
 	require.NoError(t, err)
 	text, _, _ := strings.Cut(string(status), "\nWhy,")
@@ -284,6 +296,7 @@ func TestStatusDoesNotStartLogind(t *testing.T) {
 	require.NoError(t, os.WriteFile(filepath.Join(data, "dbus-1/services/org.freedesktop.login1.service"),
 		[]byte("[D-BUS Service]\nName=org.freedesktop.login1\nExec=/usr/bin/touch "+started+"\n"), 0o600))
 	t.Setenv("XDG_DATA_HOME", data)
+
 	daemon := exec.CommandContext(t.Context(), need.Program(t, "dbus-daemon", "dbus"), "--session", "--nofork", "--print-address=1", "--address=unix:path="+bus)
 	out, err := daemon.StdoutPipe()
 	require.NoError(t, err)
@@ -291,7 +304,8 @@ func TestStatusDoesNotStartLogind(t *testing.T) {
 	t.Cleanup(func() { _ = daemon.Wait() })        // the end of the context has killed it, which is an error
 	_, err = bufio.NewReader(out).ReadString('\n') // its address; now it listens
 	require.NoError(t, err)
-	r := run(t, noInput, "status", "--root", root)
+
+	r := runCommand(t, noInput, "status", "--root", root)
 	require.ErrorIs(t, r.err, inspect.ExitStatus(4))
 	require.Contains(t, r.out, "systemd-logind does not run")
 	require.NoFileExists(t, started)

@@ -117,7 +117,7 @@ func (m *fakeMachine) lock(who, why string) {
 	m.t.Cleanup(func() { require.NoError(m.t, syscall.Close(int(lock))) })
 }
 
-// args returns the arguments of kubegrace-node for a look at the machine.
+// args returns the arguments of kubegrace-node of kubegrace-node status.
 func (m *fakeMachine) args(more ...string) []string {
 	return slices.Concat([]string{"status", "--root", m.root}, m.extra, more)
 }
@@ -126,11 +126,11 @@ func (m *fakeMachine) args(more ...string) []string {
 // line breaks.
 const wide = "2000"
 
-// look runs kubegrace-node status on the machine, and makes its output the same in every run (see stable).
-func (m *fakeMachine) look(more ...string) result {
+// runStatus runs kubegrace-node status on the machine, and makes its output the same in every run (see stable).
+func (m *fakeMachine) runStatus(more ...string) result {
 	m.t.Helper()
 	m.t.Setenv("COLUMNS", wide)
-	r := run(m.t, noInput, m.args(more...)...)
+	r := runCommand(m.t, noInput, m.args(more...)...)
 	r.out = m.stable(r.out)
 	return r
 }
@@ -161,31 +161,31 @@ type machineState struct {
 func machineStates() []machineState {
 	return []machineState{
 		// The kubelet holds its lock, and its 20 s and 10 s are enough for nodePods.
-		{"lock-held", 0, func(m *fakeMachine) {
+		{name: "lock-held", exitStatus: 0, prepare: func(m *fakeMachine) {
 			m.stockKubelet(noExtraConfig)
 			m.lock("kubelet", kubeletWhy)
 		}},
 		// Of 20 s, 10 s are for pods that are not critical, and orders-0 asks for 15 s.
-		{"pods-cut", 2, func(m *fakeMachine) {
+		{name: "pods-cut", exitStatus: 2, prepare: func(m *fakeMachine) {
 			m.dropIn(kubeletFile, 20*time.Second)
 			m.login1.SetLimit(20 * time.Second)
 			m.kubelet("shutdownGracePeriod: 20s\nshutdownGracePeriodCriticalPods: 10s\n")
 			m.lock("kubelet", kubeletWhy)
 		}},
 		// The kubelet has no lock. The lock of another program does not wait for pods.
-		{"none", 3, func(m *fakeMachine) {
+		{name: "none", exitStatus: 3, prepare: func(m *fakeMachine) {
 			m.stockKubelet(noExtraConfig)
 			m.lock("unattended-upgrades", "Stop ongoing upgrades")
 		}},
 		// A drop-in that sorts after the kubelet's sets 20 s. The kubelet needs 30 s, so it has no lock.
-		{"limit-too-low", 3, func(m *fakeMachine) {
+		{name: "limit-too-low", exitStatus: 3, prepare: func(m *fakeMachine) {
 			m.dropIn("/usr/lib/systemd/logind.conf.d/unattended-upgrades-logind-maxdelay.conf", 20*time.Second)
 			m.dropIn(kubeletFile, 30*time.Second)
 			m.login1.SetLimit(20 * time.Second)
 			m.kubelet(grace30)
 		}},
 		// The kubelet holds its lock, and then the limit was lowered from 30 s to 15 s: its drain is cut off.
-		{"limit-lowered", 2, func(m *fakeMachine) {
+		{name: "limit-lowered", exitStatus: 2, prepare: func(m *fakeMachine) {
 			m.dropIn("/run/systemd/logind.conf.d/zz-site.conf", 15*time.Second)
 			m.dropIn(kubeletFile, 30*time.Second)
 			m.login1.SetLimit(15 * time.Second)
@@ -193,22 +193,22 @@ func machineStates() []machineState {
 			m.lock("kubelet", kubeletWhy)
 		}},
 		// kubegrace-node was removed, but its drop-in still sets 33 s. The kubelet needs 60 s, so it has no lock.
-		{"leftover-drop-in", 3, func(m *fakeMachine) {
+		{name: "leftover-drop-in", exitStatus: 3, prepare: func(m *fakeMachine) {
 			m.write("/etc/systemd/logind.conf.d/zz-kubegrace.conf", "# Written by kubegrace: how long a node shutdown may be delayed.\n[Login]\nInhibitDelayMaxSec=33\n")
 			m.dropIn(kubeletFile, time.Minute)
 			m.login1.SetLimit(33 * time.Second)
 			m.kubelet("shutdownGracePeriod: 60s\nshutdownGracePeriodCriticalPods: 20s\n")
 		}},
 		// The drop-in of a kubelet is there, but no kubelet runs.
-		{"no-kubelet", 3, func(m *fakeMachine) {
+		{name: "no-kubelet", exitStatus: 3, prepare: func(m *fakeMachine) {
 			m.dropIn(kubeletFile, 30*time.Second)
 			m.login1.SetLimit(30 * time.Second)
 		}},
 		// The kubelet's configuration does not set shutdownGracePeriod, so it never takes a lock.
-		{"no-grace-period", 3, func(m *fakeMachine) { m.kubelet("maxPods: 110\n") }},
+		{name: "no-grace-period", exitStatus: 3, prepare: func(m *fakeMachine) { m.kubelet("maxPods: 110\n") }},
 		// A drop-in of the kubelet's configuration raises its 30 s to 35 s, and logind waits for 40 s: all is
 		// well.
-		{"config-from-a-folder", 0, func(m *fakeMachine) {
+		{name: "config-from-a-folder", exitStatus: 0, prepare: func(m *fakeMachine) {
 			m.login1.SetLimit(40 * time.Second)
 			m.write("/etc/systemd/logind.conf", "[Login]\nInhibitDelayMaxSec=40\n")
 			m.write("/etc/kubernetes/kubelet.conf.d/20-site.conf", configHeader+"shutdownGracePeriod: 35s\n")
@@ -216,31 +216,31 @@ func machineStates() []machineState {
 			m.lock("kubelet", kubeletWhy)
 		}},
 		// Both the kubelet and kubegrace-node hold a lock: each would stop the pods in its own time.
-		{"two-agents", 2, func(m *fakeMachine) {
+		{name: "two-agents", exitStatus: 2, prepare: func(m *fakeMachine) {
 			m.stockKubelet(noExtraConfig)
 			m.lock("kubelet", kubeletWhy)
 			m.lock("kubegrace-node", kubegraceWhy)
 		}},
 		// A shutdown is pending. logind grants no lock then, so a kubelet that starts now has none.
-		{"started-while-pending", 3, func(m *fakeMachine) {
+		{name: "started-while-pending", exitStatus: 3, prepare: func(m *fakeMachine) {
 			m.stockKubelet(noExtraConfig)
 			m.login1.SetPreparing(true)
 		}},
 		// systemd-logind is masked, so there is no lock to take.
-		{"masked", 3, func(m *fakeMachine) {
+		{name: "masked", exitStatus: 3, prepare: func(m *fakeMachine) {
 			m.login1.Close()
 			require.NoError(m.t, os.MkdirAll(filepath.Join(m.root, "etc/systemd/system"), 0o700))
 			require.NoError(m.t, os.Symlink("/dev/null", filepath.Join(m.root, "etc/systemd/system/systemd-logind.service")))
 			m.kubelet(grace30)
 		}},
 		// kubegrace-node holds a lock, but does not answer on a socket: what becomes of the pods is not known.
-		{"agent-of-kubegrace", 4, func(m *fakeMachine) {
+		{name: "agent-of-kubegrace", exitStatus: 4, prepare: func(m *fakeMachine) {
 			m.login1.SetLimit(30 * time.Second)
 			m.lock("kubegrace-node", kubegraceWhy)
 		}},
 		// kubegrace-node holds a lock and does not answer on a socket, but --config names its configuration. So status
 		// plans the shutdown by the rules of kubegrace: the limit of 60 s is enough.
-		{"agent-with-config", 0, func(m *fakeMachine) {
+		{name: "agent-with-config", exitStatus: 0, prepare: func(m *fakeMachine) {
 			m.dropIn("/etc/systemd/logind.conf.d/50-site.conf", time.Minute)
 			m.login1.SetLimit(time.Minute)
 			m.lock("kubegrace-node", kubegraceWhy)
@@ -249,27 +249,27 @@ func machineStates() []machineState {
 		}},
 		// The kubelet's file says 30 s. The kubelet really uses what its /configz says: 12 s, of which 5 s are for critical
 		// pods. The other pods get 7 s and are cut short.
-		{"configz", 2, func(m *fakeMachine) {
+		{name: "configz", exitStatus: 2, prepare: func(m *fakeMachine) {
 			m.stockKubelet(noExtraConfig)
 			m.lock("kubelet", kubeletWhy)
 			m.write("/configz.json", `{"kubeletconfig": {"shutdownGracePeriod": "12s", "shutdownGracePeriodCriticalPods": "5s"}}`)
 			m.extra = []string{"--config", filepath.Join(m.root, "configz.json")}
 		}},
 		// A kubelet takes no lock if logind's limit is infinity.
-		{"limit-infinite", 3, func(m *fakeMachine) {
+		{name: "limit-infinite", exitStatus: 3, prepare: func(m *fakeMachine) {
 			m.write(siteFile, "[Login]\nInhibitDelayMaxSec=infinity\n")
 			m.login1.SetLimit(logindfake.Unlimited)
 			m.kubelet(grace30)
 		}},
 		// With a limit of 0 s logind ignores all locks, also the one that the kubelet holds.
-		{"limit-zero", 3, func(m *fakeMachine) {
+		{name: "limit-zero", exitStatus: 3, prepare: func(m *fakeMachine) {
 			m.write(siteFile, "[Login]\nInhibitDelayMaxSec=0\n")
 			m.login1.SetLimit(0)
 			m.kubelet(grace30)
 			m.lock("kubelet", kubeletWhy)
 		}},
 		// The limit is 0 s, and kubegrace-node holds the lock, and asks for 30 s. It needs no restart.
-		{"limit-zero-for-the-agent", 3, func(m *fakeMachine) {
+		{name: "limit-zero-for-the-agent", exitStatus: 3, prepare: func(m *fakeMachine) {
 			m.agent(api.Status{Held: true, PodCount: 3})
 			m.write(siteFile, "[Login]\nInhibitDelayMaxSec=0\n")
 			m.login1.SetLimit(0)
@@ -329,11 +329,9 @@ func (m *fakeMachine) answer(handler http.HandlerFunc) {
 	m.t.Cleanup(server.Close)
 }
 
-// Each case is a state of kubegrace-node. Root asks the agent over its socket, and so learns what happens to the pods
-// (rootsStatus, rootSees). The user nobody cannot open the socket. It only sees the agent's lock and its drop-in, and
-// usually cannot tell whether pods lose time: that is exit status 4 (nobodysStatus, nobodySees). A file in the place of the
-// socket's folder has the same effect, also for root. In all cases 50-site.conf sets 15 s, which never count, because it
-// sorts before the agent's drop-in.
+// Each case is a state of kubegrace-node. Root asks the agent over its socket, and so learns what happens to the pods. The user nobody
+// cannot open the socket, sees only the agent's lock and its drop-in, and usually cannot tell whether pods lose time: that is exit
+// status 4. In all cases 50-site.conf sets 15 s, which never count, because it sorts before the agent's drop-in.
 func TestStatusOfTheAgent(t *testing.T) {
 	for name, test := range map[string]struct {
 		agent         api.Status
@@ -382,7 +380,7 @@ func TestStatusOfTheAgent(t *testing.T) {
 				m.dropIn(siteFile, test.siteLimit)
 				m.login1.SetLimit(test.siteLimit)
 			}
-			r := m.look()
+			r := m.runStatus()
 			requireStatus(t, test.rootsStatus, r)
 			require.Contains(t, r.out, test.rootSees)
 			require.Contains(t, r.out, "50-site.conf: 15s, overridden")
@@ -392,9 +390,11 @@ func TestStatusOfTheAgent(t *testing.T) {
 			if test.siteLimit > 0 {
 				require.Contains(t, r.out, "Set InhibitDelayMaxSec=30 or more in "+siteFile+", or remove it there.")
 			}
+
+			// A file in the place of the socket's folder hides the socket, as from the user nobody.
 			m.remove(filepath.Dir(socket.Default))
 			m.write(filepath.Dir(socket.Default), "a file in the place of a folder")
-			r = m.look()
+			r = m.runStatus()
 			requireStatus(t, test.nobodysStatus, r)
 			require.Contains(t, r.out, test.nobodySees)
 		})
@@ -406,7 +406,7 @@ func TestStatusOfTheAgent(t *testing.T) {
 func TestAnAgentThatAnswersNonsense(t *testing.T) {
 	m := newMachine(t)
 	m.answer(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusTeapot) })
-	r := m.look()
+	r := m.runStatus()
 	requireStatus(t, 4, r)
 	require.Contains(t, r.out, "kubegrace-node: ")
 	require.Contains(t, r.out, "418")

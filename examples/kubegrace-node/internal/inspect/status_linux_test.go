@@ -39,12 +39,12 @@ func TestStatusOfEachMachineState(t *testing.T) {
 			m := newMachine(t)
 			state.prepare(m)
 			podArgs := m.pods()
-			r := m.look(podArgs...)
+			r := m.runStatus(podArgs...)
 			golden.Require(t, "node-"+state.name+".golden", r.out)
 			requireStatus(t, state.exitStatus, r)
 
 			var report output.NodeReport
-			require.NoError(t, json.Unmarshal([]byte(m.look(append(podArgs, "-o", "json")...).out), &report))
+			require.NoError(t, json.Unmarshal([]byte(m.runStatus(append(podArgs, "-o", "json")...).out), &report))
 			require.Equal(t, state.exitStatus, int(report.Verdict.Status))
 		})
 	}
@@ -90,12 +90,13 @@ func TestPodsOfTheAPIServer(t *testing.T) {
 	m.write("/etc/kubernetes/kubelet.conf", "apiVersion: v1\nkind: Config\ncurrent-context: c\ncontexts: [{name: c, context: {cluster: c, user: u}}]\nusers: [{name: u, user: {}}]\nclusters: [{name: c, cluster: {server: \""+apiServer(t).URL+"\"}}]\n")
 	m.write("/etc/kubernetes/manifests/README", "no manifest yet")
 	for node, want := range map[string]string{"worker-2": "no such node", "worker-0": `the API server: has no pods of a node "worker-0", which --node may have to name`} {
-		r := m.look("--node", node)
+		r := m.runStatus("--node", node)
 		requireStatus(t, 4, r)
 		require.Contains(t, r.out, want)
 	}
+
 	m.write("/etc/kubernetes/manifests/etcd.yaml", "kind: Pod\nmetadata: {name: etcd}\nspec: {terminationGracePeriodSeconds: 25}\n")
-	r := m.look()
+	r := m.runStatus()
 	requireStatus(t, 2, r)
 	require.Contains(t, r.out, "pods       from the API server and /etc/kubernetes/manifests")
 	require.Contains(t, r.out, "Pods cut short: 1 of 4; 5s are lost.")
@@ -106,10 +107,10 @@ func TestPodsOfTheAPIServer(t *testing.T) {
 func TestPodsOfSeveralNodes(t *testing.T) {
 	m := newMachineWithLock(t, noExtraConfig)
 	podArgs := m.pods("- {kind: Pod, metadata: {name: p}, spec: {nodeName: worker-2}, status: {phase: Running}}\n")
-	r := m.look(podArgs...)
+	r := m.runStatus(podArgs...)
 	requireStatus(t, 0, r)
 	require.Contains(t, r.out, "No pod is cut short, of 3.")
-	require.ErrorContains(t, m.look(append(podArgs, "--node", "worker-3")...).err, `none of "worker-3"; --node says which is this one`)
+	require.ErrorContains(t, m.runStatus(append(podArgs, "--node", "worker-3")...).err, `none of "worker-3"; --node says which is this one`)
 }
 
 // Each wrong flag or argument gives an error that names it, and nothing is written. So does a file of --pods without
@@ -121,18 +122,18 @@ func TestErrorsOfStatus(t *testing.T) {
 		args []string
 		want string
 	}{
-		{[]string{"-o", "html"}, `"html" for "-o, --output" flag: wanted is one of table, json, yaml`},
-		{[]string{"--every", "5ms"}, "--every: 5ms is too short, a second is the least"},
-		{[]string{"--textfile", "/nonexistent/a.prom", "--pods", "none"}, "--textfile: there is no folder /nonexistent"},
-		{[]string{"--root", "/nonexistent"}, "--root: there is no folder /nonexistent"},
-		{[]string{"--config", "/nonexistent"}, "--config: /nonexistent: failed to read: no such file or directory"},
-		{[]string{"--pods", "/nonexistent"}, "--pods: stat /nonexistent: no such file"},
-		{[]string{"--pods", "/dev/null"}, "--pods: /dev/null: has no pods, as kubectl get pods -o json gives them; it has: nothing"},
-		{[]string{"--pods", filepath.Join(m.root, "nodes.yaml")}, "has no pods, as kubectl get pods -o json gives them; it has: Node"},
-		{[]string{"--frmat"}, "unknown flag: --frmat"},
-		{[]string{"pods.json"}, `unknown command "pods.json"`},
+		{args: []string{"-o", "html"}, want: `"html" for "-o, --output" flag: wanted is one of table, json, yaml`},
+		{args: []string{"--every", "5ms"}, want: "--every: 5ms is too short, a second is the least"},
+		{args: []string{"--textfile", "/nonexistent/a.prom", "--pods", "none"}, want: "--textfile: there is no folder /nonexistent"},
+		{args: []string{"--root", "/nonexistent"}, want: "--root: there is no folder /nonexistent"},
+		{args: []string{"--config", "/nonexistent"}, want: "--config: /nonexistent: failed to read: no such file or directory"},
+		{args: []string{"--pods", "/nonexistent"}, want: "--pods: stat /nonexistent: no such file"},
+		{args: []string{"--pods", "/dev/null"}, want: "--pods: /dev/null: has no pods, as kubectl get pods -o json gives them; it has: nothing"},
+		{args: []string{"--pods", filepath.Join(m.root, "nodes.yaml")}, want: "has no pods, as kubectl get pods -o json gives them; it has: Node"},
+		{args: []string{"--frmat"}, want: "unknown flag: --frmat"},
+		{args: []string{"pods.json"}, want: `unknown command "pods.json"`},
 	} {
-		r := m.look(test.args...)
+		r := m.runStatus(test.args...)
 		require.ErrorContains(t, r.err, test.want)
 		require.Empty(t, r.out)
 	}
@@ -171,11 +172,11 @@ func TestMetricsOfAnAgent(t *testing.T) {
 	}
 }
 
-// metrics runs look with --textfile, and also returns the text of the file.
+// metrics calls runStatus with --textfile, and also returns the text of the file.
 func (m *fakeMachine) metrics(args ...string) (result, string) {
 	m.t.Helper()
 	file := filepath.Join(m.t.TempDir(), "kubegrace-node.prom")
-	r := m.look(append(args, "--textfile", file)...)
+	r := m.runStatus(append(args, "--textfile", file)...)
 	text, err := os.ReadFile(file)
 	require.NoError(m.t, err)
 	return r, string(text)
@@ -216,23 +217,23 @@ func TestWhatCannotBeSeen(t *testing.T) {
 		args []string // nil: --pods with the pods
 		want []string
 	}{
-		"the pods":      {func(*fakeMachine) {}, []string{}, []string{"the pods: the API server: no kubeconfig is known (give --kubeconfig, or with --pods a file"}},
-		"no cluster":    {func(*fakeMachine) {}, []string{"--kubeconfig", "in-cluster"}, []string{"the API server: unable to load in-cluster configuration"}},
-		"the processes": {remove("proc/1"), nil, []string{"the processes: the processes of others are hidden from this user (run it as root"}},
-		"a file of logind": {func(m *fakeMachine) { // the one with the limit that logind uses
+		"the pods":      {hide: func(*fakeMachine) {}, args: []string{}, want: []string{"the pods: the API server: no kubeconfig is known (give --kubeconfig, or with --pods a file"}},
+		"no cluster":    {hide: func(*fakeMachine) {}, args: []string{"--kubeconfig", "in-cluster"}, want: []string{"the API server: unable to load in-cluster configuration"}},
+		"the processes": {hide: remove("proc/1"), want: []string{"the processes: the processes of others are hidden from this user (run it as root"}},
+		"a file of logind": {hide: func(m *fakeMachine) { // the one with the limit that logind uses
 			m.remove(filepath.Dir(kubeletFile))
 			m.write(filepath.Dir(kubeletFile), "a file in the place of a folder")
-		}, nil, []string{filepath.Dir(kubeletFile) + ": not a directory"}},
-		"the kubelet":       {remove(kubeletsCommandLine), nil, []string{"the kubelet: its lock is held, and no process is known as one (give --config"}},
-		"its configuration": {remove("var/lib/kubelet/config.yaml"), nil, []string{"whether that covers its configuration could not be seen", "config.yaml: failed to read: no such file"}},
-		"no bus":            {func(m *fakeMachine) { m.bus.Stop() }, nil, []string{"cannot be told: systemd-logind could not be asked", "failed to reach the system bus"}},
-		"no logind":         {func(m *fakeMachine) { m.login1.Close() }, nil, []string{"cannot be told", "systemd-logind does not run (systemctl status systemd-logind)"}},
-		"a kubelet in k3s": {func(m *fakeMachine) { // k3s hides its arguments
+		}, want: []string{filepath.Dir(kubeletFile) + ": not a directory"}},
+		"the kubelet":       {hide: remove(kubeletsCommandLine), want: []string{"the kubelet: its lock is held, and no process is known as one (give --config"}},
+		"its configuration": {hide: remove("var/lib/kubelet/config.yaml"), want: []string{"whether that covers its configuration could not be seen", "config.yaml: failed to read: no such file"}},
+		"no bus":            {hide: func(m *fakeMachine) { m.bus.Stop() }, want: []string{"cannot be told: systemd-logind could not be asked", "failed to reach the system bus"}},
+		"no logind":         {hide: func(m *fakeMachine) { m.login1.Close() }, want: []string{"cannot be told", "systemd-logind does not run (systemctl status systemd-logind)"}},
+		"a kubelet in k3s": {hide: func(m *fakeMachine) { // k3s hides its arguments
 			m.write(kubeletsCommandLine, "/usr/local/bin/k3s server\x00\x00\x00")
-		}, nil, []string{"the configuration of the kubelet in k3s (PID 812): its command line does not have it", "proxy/configz"}},
-		"a kubelet in k0s": {func(m *fakeMachine) {
+		}, want: []string{"the configuration of the kubelet in k3s (PID 812): its command line does not have it", "proxy/configz"}},
+		"a kubelet in k0s": {hide: func(m *fakeMachine) {
 			m.write(kubeletsCommandLine, "/usr/local/bin/k0s\x00worker\x00--profile\x00default\x00")
-		}, nil, []string{"the configuration of the kubelet in k0s (PID 812): its command line does not have it", "proxy/configz"}},
+		}, want: []string{"the configuration of the kubelet in k0s (PID 812): its command line does not have it", "proxy/configz"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			m := newMachineWithLock(t, noExtraConfig)
@@ -240,7 +241,7 @@ func TestWhatCannotBeSeen(t *testing.T) {
 			if test.args == nil {
 				test.args = m.pods()
 			}
-			r := m.look(test.args...)
+			r := m.runStatus(test.args...)
 			requireStatus(t, 4, r)
 			require.Contains(t, r.out, "Not seen:")
 			require.NotContains(t, r.out, "left over", "a kubelet or its lock is there")

@@ -39,18 +39,18 @@ func TestLoad(t *testing.T) {
 		text string
 		want kubeletconfig.Config
 	}{
-		"nothing set": {header, kubeletconfig.Config{}},
+		"nothing set": {text: header},
 		"a file": {
-			header + "shutdownGracePeriod: 30s\nshutdownGracePeriodCriticalPods: 10s\nstaticPodPath: /etc/kubernetes/manifests\nmaxPods: many\nfeatureGates: {A: true}\n",
-			kubeletconfig.Config{Shutdown: twoFields(30*time.Second, 10*time.Second), StaticPodPath: "/etc/kubernetes/manifests", FeatureGates: map[string]bool{"A": true}},
+			text: header + "shutdownGracePeriod: 30s\nshutdownGracePeriodCriticalPods: 10s\nstaticPodPath: /etc/kubernetes/manifests\nmaxPods: many\nfeatureGates: {A: true}\n",
+			want: kubeletconfig.Config{Shutdown: twoFields(30*time.Second, 10*time.Second), StaticPodPath: "/etc/kubernetes/manifests", FeatureGates: map[string]bool{"A": true}},
 		},
 		"configz": {
-			`{"kubeletconfig":{"enableServer":true,"shutdownGracePeriod":"1m0s","shutdownGracePeriodCriticalPods":"20s","ofANewerKubelet":1}}`,
-			kubeletconfig.Config{Shutdown: twoFields(time.Minute, 20*time.Second)},
+			text: `{"kubeletconfig":{"enableServer":true,"shutdownGracePeriod":"1m0s","shutdownGracePeriodCriticalPods":"20s","ofANewerKubelet":1}}`,
+			want: kubeletconfig.Config{Shutdown: twoFields(time.Minute, 20*time.Second)},
 		},
 		"configz by priority": {
-			`{"kubeletconfig":{"shutdownGracePeriod":"0s","shutdownGracePeriodCriticalPods":"0s","shutdownGracePeriodByPodPriority":[{"priority":7,"shutdownGracePeriodSeconds":9}]}}`,
-			kubeletconfig.Config{Shutdown: plan.Config{ShutdownGracePeriodByPodPriority: []plan.PodPriorityGracePeriod{{Priority: 7, ShutdownGracePeriodSeconds: 9}}}},
+			text: `{"kubeletconfig":{"shutdownGracePeriod":"0s","shutdownGracePeriodCriticalPods":"0s","shutdownGracePeriodByPodPriority":[{"priority":7,"shutdownGracePeriodSeconds":9}]}}`,
+			want: kubeletconfig.Config{Shutdown: plan.Config{ShutdownGracePeriodByPodPriority: []plan.PodPriorityGracePeriod{{Priority: 7, ShutdownGracePeriodSeconds: 9}}}},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -65,15 +65,15 @@ func TestLoad(t *testing.T) {
 // graceful node shutdown would be off if the field were ignored.
 func TestErrorsNameTheFileAndTheField(t *testing.T) {
 	for name, test := range map[string]struct{ text, want string }{
-		"an invalid duration":          {header + "shutdownGracePeriod: soon\n", `within "/shutdownGracePeriod": time: invalid duration "soon"`},
-		"a misspelled field":           {header + "shutdownGracePeriodCriticalPod: 10s\n", `unknown object member name "shutdownGracePeriodCriticalPod"`},
-		"a misspelled field in a list": {header + "shutdownGracePeriodByPodPriority: [{priority: 0, seconds: 5}]\n", `unknown object member name "seconds" within "/shutdownGracePeriodByPodPriority/0"`},
-		"another version":              {"apiVersion: v2\nkind: KubeletConfiguration\n", `is apiVersion "v2", kind "KubeletConfiguration"; wanted is "kubelet.config.k8s.io/v1beta1", kind "KubeletConfiguration"`},
-		"an invalid feature gate":      {header + "featureGates: {A: sometimes}\n", `within "/featureGates/A"`},
-		"a list":                       {"- a\n", "wanted is a KubeletConfiguration"},
-		"an empty file":                {"", "has 0 documents"},
-		"two documents":                {header + "---\n" + header, "has 2 documents"},
-		"an invalid answer of configz": {`{"kubeletconfig": 5}`, "unmarshal JSON number"},
+		"an invalid duration":          {text: header + "shutdownGracePeriod: soon\n", want: `within "/shutdownGracePeriod": time: invalid duration "soon"`},
+		"a misspelled field":           {text: header + "shutdownGracePeriodCriticalPod: 10s\n", want: `unknown object member name "shutdownGracePeriodCriticalPod"`},
+		"a misspelled field in a list": {text: header + "shutdownGracePeriodByPodPriority: [{priority: 0, seconds: 5}]\n", want: `unknown object member name "seconds" within "/shutdownGracePeriodByPodPriority/0"`},
+		"another version":              {text: "apiVersion: v2\nkind: KubeletConfiguration\n", want: `is apiVersion "v2", kind "KubeletConfiguration"; wanted is "kubelet.config.k8s.io/v1beta1", kind "KubeletConfiguration"`},
+		"an invalid feature gate":      {text: header + "featureGates: {A: sometimes}\n", want: `within "/featureGates/A"`},
+		"a list":                       {text: "- a\n", want: "wanted is a KubeletConfiguration"},
+		"an empty file":                {text: "", want: "has 0 documents"},
+		"two documents":                {text: header + "---\n" + header, want: "has 2 documents"},
+		"an invalid answer of configz": {text: `{"kubeletconfig": 5}`, want: "unmarshal JSON number"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			file := writeFile(t, test.text)
@@ -88,36 +88,40 @@ func TestErrorsNameTheFileAndTheField(t *testing.T) {
 	require.ErrorContains(t, err, "/nonexistent/kubelet.conf.d")
 }
 
-// Drop-ins are merged in the order of their paths: 10-a.conf, 15/more.conf, 20-b.conf. The last value of a field
-// counts: 50 s of 20-b.conf and 15 s of 15/more.conf. Maps are merged key by key. A file whose name does not end in
-// .conf is ignored. Drop-ins count without a main file too. An error names the drop-in that causes it.
-func TestDropIns(t *testing.T) {
-	folder := t.TempDir()
-	write := func(name, text string) string {
-		path := filepath.Join(folder, name)
-		require.NoError(t, os.MkdirAll(filepath.Dir(path), 0o700))
-		require.NoError(t, os.WriteFile(path, []byte(text), 0o600))
-		return path
+// writeDropIns writes a main file and drop-ins, and returns the path of the main file and the folder of the drop-ins.
+func writeDropIns(t *testing.T, dropIns map[string]string) (file, folder string) {
+	t.Helper()
+	file = writeFile(t, header+"shutdownGracePeriod: 30s\nshutdownGracePeriodCriticalPods: 10s\nfeatureGates: {A: true, B: true}\n")
+	folder = t.TempDir()
+	for name, text := range dropIns {
+		require.NoError(t, os.MkdirAll(filepath.Dir(filepath.Join(folder, name)), 0o700))
+		require.NoError(t, os.WriteFile(filepath.Join(folder, name), []byte(header+text), 0o600))
 	}
-	file := write("config.yaml", header+"shutdownGracePeriod: 30s\nshutdownGracePeriodCriticalPods: 10s\nfeatureGates: {A: true, B: true}\n")
-	dropIns := filepath.Join(folder, "d")
-	write("d/20-b.conf", header+"shutdownGracePeriod: 50s\n")
-	write("d/10-a.conf", header+"shutdownGracePeriod: 40s\nfeatureGates: {B: false}\n")
-	write("d/15/more.conf", header+"shutdownGracePeriodCriticalPods: 15s\n")
-	write("d/90-off.yaml", header+"shutdownGracePeriod: 1s\n")
-	want := kubeletconfig.Config{Shutdown: twoFields(50*time.Second, 15*time.Second), FeatureGates: map[string]bool{"A": true, "B": false}}
+	return file, folder
+}
+
+// Drop-ins are merged into the main file in the order of their paths: 10-a.conf, 15/more.conf, 20-b.conf. The last value of a field
+// counts, and maps are merged key by key. A file whose name does not end in .conf is ignored. Drop-ins count without a main file too.
+func TestDropIns(t *testing.T) {
+	file, dropIns := writeDropIns(t, map[string]string{
+		"10-a.conf":    "shutdownGracePeriod: 40s\nfeatureGates: {B: false}\n",
+		"15/more.conf": "shutdownGracePeriodCriticalPods: 15s\n",
+		"20-b.conf":    "shutdownGracePeriod: 50s\n",
+		"90-off.yaml":  "shutdownGracePeriod: 1s\n",
+	})
 	got, err := kubeletconfig.Load(file, dropIns)
 	require.NoError(t, err)
-	require.Equal(t, want, got)
-
-	want.FeatureGates = map[string]bool{"B": false}
+	require.Equal(t, kubeletconfig.Config{Shutdown: twoFields(50*time.Second, 15*time.Second), FeatureGates: map[string]bool{"A": true, "B": false}}, got)
 	got, err = kubeletconfig.Load("", dropIns)
 	require.NoError(t, err)
-	require.Equal(t, want, got)
+	require.Equal(t, kubeletconfig.Config{Shutdown: twoFields(50*time.Second, 15*time.Second), FeatureGates: map[string]bool{"B": false}}, got)
+}
 
-	bad := write("d/30-bad.conf", header+"shutdownGracePeriod: soon\n")
-	_, err = kubeletconfig.Load(file, dropIns)
-	require.ErrorContains(t, err, bad+": ")
+// An error names the drop-in that causes it.
+func TestAnErrorNamesTheDropIn(t *testing.T) {
+	file, dropIns := writeDropIns(t, map[string]string{"10-a.conf": "shutdownGracePeriod: 40s\n", "30-bad.conf": "shutdownGracePeriod: soon\n"})
+	_, err := kubeletconfig.Load(file, dropIns)
+	require.ErrorContains(t, err, filepath.Join(dropIns, "30-bad.conf")+": ")
 }
 
 // A feature gate of the file overrides the default. Gates that the agent does not have are returned as unknown.

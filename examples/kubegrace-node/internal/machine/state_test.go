@@ -8,10 +8,11 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A user may not read a file. The reason does not repeat the name of the file, and the way out is to be root.
+// A user may not read a file. It counts as not seen: the reason does not repeat the name of the file, and the way out is to be root.
 func TestAFileThatOnlyRootMayRead(t *testing.T) {
 	var s State
-	s.miss("/etc/a.conf", &fs.PathError{Op: "open", Path: "/etc/a.conf", Err: syscall.EACCES}, "")
+	const noOtherWayOut = ""
+	s.miss("/etc/a.conf", &fs.PathError{Op: "open", Path: "/etc/a.conf", Err: syscall.EACCES}, noOtherWayOut)
 	require.Equal(t, []Unseen{{What: "/etc/a.conf", Why: "permission denied", WayOut: "run it as root"}}, s.NotSeen)
 }
 

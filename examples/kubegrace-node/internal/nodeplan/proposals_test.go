@@ -119,8 +119,7 @@ func webs(n int, grace int64) (pods []*v1.Pod) {
 // The present buckets are too short: they have 30 s, the last 10 s of them for critical pods. The longer buckets that are
 // proposed have the longest grace period of the critical pods and that of the other pods, without outliers, and never less
 // than now. Outliers are pods with a grace period above 10 min, and the longest 1 % of 100 or more pods that are not
-// critical. If logind's limit does not even allow the present 30 s, to raise it is another proposal, which changes no
-// bucket. In the first case total is 60 s + 30 s, and critical is 30 s.
+// critical. If logind's limit does not even allow the present 30 s, to raise it is another proposal, which changes no bucket.
 func TestProposedConfigurations(t *testing.T) {
 	critical := func(grace int64) *v1.Pod { return newPod("cni", plan.SystemCriticalPriority, grace) }
 	criticalHour := []nodeplan.Outlier{{Name: "default/pod/cni", PodCount: 1, AsksSeconds: 3600, Critical: true}}
@@ -245,15 +244,14 @@ func TestNoProposalForALimitThatTheKubeletRaises(t *testing.T) {
 	proposals := proposalsOn(t, 30*time.Second, noFile, grace)
 	require.Len(t, proposals, 1)
 	require.Equal(t, "Lengthen the buckets", proposals[0].Title)
-	require.Zero(t, proposals[0].CutShort)
 	require.Len(t, proposals[0].Changes, 1, "only the buckets")
 }
 
-// Losses are added up by workload and by node, the worst first. Every pod gets at most 20 s. Each of the two web pods
-// that ask for 60 s loses 40 s, so the Deployment web loses 80 s. The pod job asks for 50 s and loses 30 s. The static
+// Losses are added up by workload and by node, the worst first. Every pod gets at most 20 s (30 s less 10 s for critical pods). Each of
+// the two web pods that ask for 60 s loses 40 s, so the Deployment web loses 80 s. The pod job asks for 50 s and loses 30 s. The static
 // pod etcd asks for 21 s and loses 1 s. The pods that ask for 5 s and 10 s lose nothing.
 func TestLossesByGroup(t *testing.T) {
-	settings, err := nodeplan.NewSettings(nodeplan.Kubelet, kubeletconfig.Config{Shutdown: twoFields(30, 10)}, plan.Options{}) // 20 s: 30 s less 10 s for critical pods
+	settings, err := nodeplan.NewSettings(nodeplan.Kubelet, kubeletconfig.Config{Shutdown: twoFields(30, 10)}, plan.Options{})
 	require.NoError(t, err)
 	static := newPod("etcd-n2", 0, 21)
 	static.OwnerReferences = []metav1.OwnerReference{{Kind: "Node", Name: "n2"}}

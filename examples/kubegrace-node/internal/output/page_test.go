@@ -187,6 +187,7 @@ func TestReport(t *testing.T) {
 	golden.Require(t, "report.txt", writeReport(t, output.Table, report))
 	golden.Require(t, "report.json", writeReport(t, output.JSON, report))
 	t.Setenv("COLUMNS", "200")
+
 	report.Shutdown.Cancelled = true
 	require.Contains(t, writeReport(t, output.Table, report), "and was called off after 28s.")
 	report.Shutdown.Ended = time.Time{}

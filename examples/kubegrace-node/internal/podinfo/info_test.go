@@ -62,25 +62,36 @@ func newInfo(t *testing.T, dir string, rules ...podinfo.Rule) *podinfo.Info {
 }
 
 // A pod of which neither the kubelet nor the API server has told the priority gets that of the first rule that matches.
-// Without a rule, pods of kube-system and pods in the host's network get the priority of system-node-critical,
-// 2000001000, and all other pods get 0.
-func TestRules(t *testing.T) {
-	ofName, err := podinfo.ParseRule("ingress/nginx-*=1000")
-	require.NoError(t, err)
-	ofNamespace, err := podinfo.ParseRule("batch=-5")
-	require.NoError(t, err)
-	require.Equal(t, podinfo.Rule{Namespace: "batch", Name: "*", Priority: -5}, ofNamespace)
-	info := newInfo(t, "", ofName, ofNamespace)
+func TestTheFirstRuleThatMatchesDecides(t *testing.T) {
+	info := newInfo(t, "", podinfo.Rule{Namespace: "ingress", Name: "nginx-*", Priority: 1000}, podinfo.Rule{Namespace: "*", Name: "*", Priority: -5})
+	for want, pod := range map[int32]*v1.Pod{1000: runtimesPod("ingress", "nginx-1"), -5: runtimesPod("ingress", "other")} {
+		require.Equal(t, want, *info.Complete(pod).Spec.Priority)
+		require.Equal(t, podinfo.FromRule, info.Complete(pod).Annotations[podinfo.PrioritySource])
+	}
+}
+
+// Without a rule, pods of kube-system and pods in the host's network get the priority of system-node-critical, 2000001000, and all other
+// pods get 0.
+func TestPrioritiesAreGuessedWithoutARule(t *testing.T) {
 	onHost := runtimesPod("monitoring", "exporter")
 	onHost.Spec.HostNetwork = true
-	for want, pod := range map[int32]*v1.Pod{
-		1000: runtimesPod("ingress", "nginx-1"), -5: runtimesPod("batch", "job"), 0: runtimesPod("ingress", "other"), 2000001000: runtimesPod("kube-system", "dns"),
-	} {
-		require.Equal(t, want, *info.Complete(pod).Spec.Priority)
+	for pod, want := range map[*v1.Pod]int32{runtimesPod("kube-system", "dns"): 2000001000, onHost: 2000001000, runtimesPod("shop", "web"): 0} {
+		completed := newInfo(t, "").Complete(pod)
+		require.Equal(t, want, *completed.Spec.Priority, pod.Name)
+		require.Equal(t, podinfo.Guessed, completed.Annotations[podinfo.PrioritySource])
 	}
-	require.EqualValues(t, 2000001000, *info.Complete(onHost).Spec.Priority)
-	require.Equal(t, podinfo.Guessed, info.Complete(onHost).Annotations[podinfo.PrioritySource])
-	require.Equal(t, podinfo.FromRule, info.Complete(runtimesPod("batch", "job")).Annotations[podinfo.PrioritySource])
+}
+
+// A rule is NAMESPACE/NAME=PRIORITY. Without a name it is for all pods of the namespace.
+func TestParseRule(t *testing.T) {
+	for text, want := range map[string]podinfo.Rule{
+		"ingress/nginx-*=1000": {Namespace: "ingress", Name: "nginx-*", Priority: 1000},
+		"batch=-5":             {Namespace: "batch", Name: "*", Priority: -5},
+	} {
+		rule, err := podinfo.ParseRule(text)
+		require.NoError(t, err)
+		require.Equal(t, want, rule)
+	}
 }
 
 // A rule that cannot be parsed is an error.
@@ -107,12 +118,13 @@ func TestSaveStoresTheKubeletsPods(t *testing.T) {
 	require.NotContains(t, string(text), "secret")
 	require.NotContains(t, string(text), "gone")
 
+	// A new agent completes a pod.
 	pod := newInfo(t, dir).Complete(runtimesPod("shop", "web"))
 	require.EqualValues(t, 1000, *pod.Spec.Priority)
 	require.Equal(t, podinfo.FromKubelet, pod.Annotations[podinfo.PrioritySource])
-	require.EqualValues(t, 45, *pod.Spec.TerminationGracePeriodSeconds, "the runtime's, which is the last that the kubelet knew")
-	require.Len(t, pod.Spec.Containers, 1)
+	require.EqualValues(t, 45, *pod.Spec.TerminationGracePeriodSeconds, "the runtime's")
 	require.Equal(t, "proxy", pod.Spec.InitContainers[0].Name)
+	require.Len(t, pod.Spec.Containers, 1, "without the sidecar")
 	require.Equal(t, "api", pod.Annotations["kubernetes.io/config.source"])
 	require.Len(t, pod.Status.Conditions, 1)
 	require.Equal(t, v1.PodRunning, pod.Status.Phase)
@@ -179,6 +191,7 @@ func TestKubeletPods(t *testing.T) {
 	pods, err := podinfo.KubeletPods(t.Context(), server.URL+"/pods", credentials)
 	require.NoError(t, err)
 	require.Equal(t, "web", pods[0].Name)
+
 	status = http.StatusForbidden
 	_, err = podinfo.KubeletPods(t.Context(), server.URL, credentials)
 	require.ErrorContains(t, err, "403")
@@ -198,6 +211,8 @@ func TestWatchAPIServer(t *testing.T) {
 	defer cancel()
 	<-synced
 	require.EqualValues(t, 1000, *info.Complete(runtimesPod("shop", "web")).Spec.Priority)
+
+	// A pod is created, and web is deleted.
 	later := fullPod()
 	later.Name, later.UID, later.Spec.Priority = "later", "later", ptr.To(int32(7))
 	_, err := client.CoreV1().Pods("shop").Create(t.Context(), &later, metav1.CreateOptions{})

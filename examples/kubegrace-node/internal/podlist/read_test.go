@@ -90,19 +90,20 @@ func TestObjectsThatAreLeftOutAreCounted(t *testing.T) {
 // An error says where the input is wrong: the source, the document if it is not the first, the item and the
 // field.
 func TestErrorsNameThePlace(t *testing.T) {
-	for name, test := range map[string]struct{ text, document, want string }{
-		"a table":                               {"NAMESPACE NAME READY\nshop web 1/1\n", "", "wanted are objects as JSON or YAML, as kubectl prints them with -o json"},
-		"invalid JSON":                          {"{\"items\": [\n{\"kind\": \"Pod\",}]}", "", "jsontext: invalid character"},
-		"invalid JSON after a pod":              {podA + "}", "", "jsontext: invalid character"},
-		"a grace period that is a word":         {`{"items": [` + podA + `, {"kind": "Pod", "spec": {"terminationGracePeriodSeconds": "soon"}}]}`, "", `string into Go int64 within "/items/1/spec/terminationGracePeriodSeconds"`},
-		"a value of a class that is a word":     {`{"kind": "PriorityClass", "value": "high"}`, "", `string into Go int32 within "/value"`},
-		"a mistake in the second YAML document": {"kind: Pod\n---\nitems:\n- kind: Pod\n- kind: Pod\n  spec: {priority: high}\nkind: List\n", " (document 2)", `string into Go int32 within "/items/1/spec/priority"`},
-		"invalid YAML":                          {"items:\n- kind: Pod\n- kind: [\nkind: List\n", "", "not valid YAML"},
+	const secondDocumentIsWrong = "kind: Pod\n---\nitems:\n- kind: Pod\n- kind: Pod\n  spec: {priority: high}\nkind: List\n"
+	for name, test := range map[string]struct{ text, place, mistake string }{
+		"a table":                               {text: "NAMESPACE NAME READY\nshop web 1/1\n", place: "input: ", mistake: "wanted are objects as JSON or YAML, as kubectl prints them with -o json"},
+		"invalid JSON":                          {text: "{\"items\": [\n{\"kind\": \"Pod\",}]}", place: "input: ", mistake: "jsontext: invalid character"},
+		"invalid JSON after a pod":              {text: podA + "}", place: "input: ", mistake: "jsontext: invalid character"},
+		"a grace period that is a word":         {text: `{"items": [` + podA + `, {"kind": "Pod", "spec": {"terminationGracePeriodSeconds": "soon"}}]}`, place: "input: ", mistake: `string into Go int64 within "/items/1/spec/terminationGracePeriodSeconds"`},
+		"a value of a class that is a word":     {text: `{"kind": "PriorityClass", "value": "high"}`, place: "input: ", mistake: `string into Go int32 within "/value"`},
+		"a mistake in the second YAML document": {text: secondDocumentIsWrong, place: "input (document 2): ", mistake: `string into Go int32 within "/items/1/spec/priority"`},
+		"invalid YAML":                          {text: "items:\n- kind: Pod\n- kind: [\nkind: List\n", place: "input: ", mistake: "not valid YAML"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			err := podlist.New().Read("input", strings.NewReader(test.text))
-			require.ErrorContains(t, err, "input"+test.document+": ")
-			require.ErrorContains(t, err, test.want)
+			require.ErrorContains(t, err, test.place)
+			require.ErrorContains(t, err, test.mistake)
 		})
 	}
 }
@@ -135,8 +136,8 @@ func TestContainersAreRead(t *testing.T) {
 	require.Equal(t, []v1.Container{{Name: "proxy", RestartPolicy: ptr.To(v1.ContainerRestartPolicyAlways)}}, pod.Spec.InitContainers)
 }
 
-// The manifests of a folder are read in the order of their names. Their pods are marked as static pods. Other files are
-// ignored. A manifest that is invalid YAML is an error that names the file. So is a device, which might never end.
+// The manifests of a folder are read in the order of their names, and other files are ignored. The pods are marked as
+// static pods.
 func TestAFolderHasStaticPods(t *testing.T) {
 	folder := t.TempDir()
 	for name, text := range map[string]string{"2.yaml": "kind: Pod\nmetadata: {name: second}\n", "1.json": `{"kind": "Pod", "metadata": {"name": "first"}}`, "3.manifest": "kind: Pod\nmetadata: {name: third}\n", "notes.txt": "no manifest"} {
@@ -146,13 +147,16 @@ func TestAFolderHasStaticPods(t *testing.T) {
 	require.NoError(t, cluster.ReadFolder(folder))
 	require.Equal(t, map[string][]string{podlist.ThisNode: {"default/first", "default/second", "default/third"}}, podNames(cluster))
 	require.True(t, staticpod.Is(cluster.Nodes()[0].Pods[0]))
+}
 
-	require.NoError(t, os.WriteFile(filepath.Join(folder, "3.yml"), []byte("kind: ["), 0o600))
-	require.ErrorContains(t, podlist.New().ReadFolder(folder), "3.yml")
-
-	require.NoError(t, os.Remove(filepath.Join(folder, "3.yml")))
-	require.NoError(t, os.Symlink(os.DevNull, filepath.Join(folder, "4.yaml")))
-	require.ErrorContains(t, podlist.New().ReadFolder(folder), "4.yaml: is not a regular file")
+// An error names the file of the folder that is wrong: a manifest that is invalid YAML, or a device, which might never
+// end.
+func TestAnErrorNamesTheFileOfAFolder(t *testing.T) {
+	invalid, device := t.TempDir(), t.TempDir()
+	require.NoError(t, os.WriteFile(filepath.Join(invalid, "3.yml"), []byte("kind: ["), 0o600))
+	require.ErrorContains(t, podlist.New().ReadFolder(invalid), "3.yml")
+	require.NoError(t, os.Symlink(os.DevNull, filepath.Join(device, "4.yaml")))
+	require.ErrorContains(t, podlist.New().ReadFolder(device), "4.yaml: is not a regular file")
 }
 
 // Reading never panics or hangs, whatever the input is.

@@ -41,21 +41,24 @@ func TestOnlyTheOwnerMayConnect(t *testing.T) {
 	}
 }
 
-// Listen finds three things at its path, one after the other: a socket that is served, a socket that a killed agent has
-// left, and a plain file. It must replace only the socket of the killed agent, and return an error for the others.
+// Listen replaces a socket that a killed agent has left. It returns an error if an agent serves the socket, or if the
+// path is a plain file.
 func TestListenReplacesOnlyASocketThatNobodyServes(t *testing.T) {
+	// An agent serves the socket.
 	path, listener := serve(t)
 	_, err := socket.Listen(path)
 	require.EqualError(t, err, path+": another agent listens there")
 
+	// The agent ends without the removal of its socket, as if it was killed.
 	listener.(interface{ SetUnlinkOnClose(bool) }).SetUnlinkOnClose(false)
 	require.NoError(t, listener.Close())
 	_, err = os.Lstat(path)
-	require.NoError(t, err, "the socket stays, as after an agent that was killed")
-	again, err := socket.Listen(path)
+	require.NoError(t, err, "the socket stays")
+	next, err := socket.Listen(path)
 	require.NoError(t, err)
-	require.NoError(t, again.Close())
+	require.NoError(t, next.Close(), "this removes the socket")
 
+	// A plain file is at the path.
 	require.NoError(t, os.WriteFile(path, nil, 0o600))
 	_, err = socket.Listen(path)
 	require.EqualError(t, err, path+": is there already, and is no socket")

@@ -136,12 +136,9 @@ func bounded(t *testing.T, timeout time.Duration) context.Context {
 	return ctx
 }
 
-// One agent stops kubelet.service, and the next agent starts it again. The first agent writes two files: the one by
-// which the next agent knows the unit, and a drop-in whose false condition prevents systemd from starting the unit.
-// Both must exist before the unit stops, because an agent may die at any time. s.beforeStop checks this when the call
-// of StopUnit arrives.
-//
-// Each Stop reloads systemd, so that it reads the drop-in. A second Stop finds the unit stopped, and only reloads.
+// One agent stops kubelet.service, and the next agent starts it again. The first agent writes two files before the unit
+// stops, because an agent may die at any time: the one by which the next agent knows the unit, and a drop-in whose false
+// condition prevents systemd from starting the unit. The next agent removes both.
 func TestAUnitIsStoppedAndStartedAgainByTheNextAgent(t *testing.T) {
 	s, runDir, keeper := start(t)
 	first := keeper()
@@ -153,20 +150,20 @@ func TestAUnitIsStoppedAndStartedAgainByTheNextAgent(t *testing.T) {
 			assert.Contains(t, string(text), "\nConditionPathExists=!/run/systemd/system/kubelet.service.d/50-kubegrace-node-stopped.conf\n", "the path as systemd sees it, even if the agent has the host's /run in another place")
 		}
 	})
-	require.NoError(t, first.Stop(bounded(t, 10*time.Second)))
-	require.NoError(t, first.Stop(bounded(t, 10*time.Second)), "a second Stop, as by an agent that is restarted in the drain")
-	require.Equal(t, []string{"reload", "stop " + kubeletUnit, "reload"}, s.recorded())
 
-	// Start removes the drop-in and reloads (the fourth call), then starts the unit (the fifth), then removes
-	// the file.
+	// The first agent stops the unit, and is restarted in the drain: it stops a unit that is stopped.
+	require.NoError(t, first.Stop(bounded(t, 10*time.Second)))
+	require.NoError(t, first.Stop(bounded(t, 10*time.Second)))
+	require.Equal(t, []string{"reload", "stop kubelet.service", "reload"}, s.recorded(), "systemd reads the drop-in each time")
+
+	// The next agent starts it.
 	next := keeper()
 	require.Equal(t, &StoppedUnits{Units: []string{kubeletUnit}}, next.Stopped())
 	require.NoError(t, next.Start(bounded(t, 10*time.Second)))
-	require.Equal(t, "start "+kubeletUnit, s.recorded()[4])
+	require.Equal(t, []string{"reload", "start kubelet.service"}, s.recorded()[3:], "systemd forgets the drop-in")
 	require.Nil(t, next.Stopped())
 	require.NoFileExists(t, next.dropIn(kubeletUnit))
 	require.NoFileExists(t, filepath.Join(runDir, File))
-	require.Nil(t, keeper().Stopped())
 }
 
 // A unit that did not run before the drain is neither stopped nor started. The two reloads are those of Stop and Start,
@@ -177,7 +174,7 @@ func TestAUnitThatDidNotRunStaysStopped(t *testing.T) {
 	k := keeper()
 	require.NoError(t, k.Stop(bounded(t, 10*time.Second)))
 	require.NoError(t, k.Start(bounded(t, 10*time.Second)))
-	require.Equal(t, []string{"reload", "reload"}, s.recorded())
+	require.Equal(t, []string{"reload", "reload"}, s.recorded(), "no stop and no start")
 }
 
 // A unit does not stop when it is told to. Its main process is killed when half of the timeout of 2 s is over, and Stop
@@ -188,7 +185,7 @@ func TestAUnitThatHangsIsKilledInTime(t *testing.T) {
 	began := time.Now()
 	require.NoError(t, keeper().Stop(bounded(t, 2*time.Second)))
 	require.GreaterOrEqual(t, time.Since(began), time.Second)
-	require.Equal(t, []string{"reload", "stop " + kubeletUnit, "kill main"}, s.recorded())
+	require.Equal(t, []string{"reload", "stop kubelet.service", "kill main"}, s.recorded())
 }
 
 // The mark that the node is drained is stored with the stopped units, so that the next agent has it too. When the mark

@@ -63,41 +63,41 @@ A shutdown, began at 0001-01-01T00:00:00Z; its end is not known.
 func TestWhatWentWrong(t *testing.T) {
 	for name, test := range map[string]struct {
 		container lifecycle.ContainerResult
-		podGone   string // how the pod has ended
-		want      string // the sentence; "": there is none
+		pod       string // how it has ended
+		sentence  string // about the container; "": there is none
 	}{
 		"killed": {
-			lifecycle.ContainerResult{Outcome: lifecycle.OutcomeGraceExceeded, Stopping: 2 * time.Second},
-			"killed, its time was up", "did not end on SIGTERM and was killed 2s later, when the 10s of its pod were over.",
+			container: lifecycle.ContainerResult{Outcome: lifecycle.OutcomeGraceExceeded, Stopping: 2 * time.Second},
+			pod:       "killed, its time was up", sentence: "did not end on SIGTERM and was killed 2s later, when the 10s of its pod were over.",
 		},
 		"forced": {
-			lifecycle.ContainerResult{Outcome: lifecycle.OutcomeForced, Err: errors.New("broken")},
-			"killed, its stop had failed", "was killed, because its stop failed: broken",
+			container: lifecycle.ContainerResult{Outcome: lifecycle.OutcomeForced, Err: errors.New("broken")},
+			pod:       "killed, its stop had failed", sentence: "was killed, because its stop failed: broken",
 		},
 		"its hook failed": {
-			lifecycle.ContainerResult{Hook: lifecycle.HookResult{Outcome: lifecycle.HookFailed, Err: &url.Error{URL: "secret", Err: errors.New("broken")}}},
-			"not known", "had a preStop hook (sleep of 2s) that failed: broken",
+			container: lifecycle.ContainerResult{Hook: lifecycle.HookResult{Outcome: lifecycle.HookFailed, Err: &url.Error{URL: "secret", Err: errors.New("broken")}}},
+			pod:       "not known", sentence: "had a preStop hook (sleep of 2s) that failed: broken",
 		},
 		"its hook was cut": {
-			lifecycle.ContainerResult{Hook: lifecycle.HookResult{Outcome: lifecycle.HookCut, Cause: lifecycle.CauseGraceSpent, Took: time.Second}},
-			"not known", "had a preStop hook (sleep of 2s) that was cut off after 1s.",
+			container: lifecycle.ContainerResult{Hook: lifecycle.HookResult{Outcome: lifecycle.HookCut, Cause: lifecycle.CauseGraceSpent, Took: time.Second}},
+			pod:       "not known", sentence: "had a preStop hook (sleep of 2s) that was cut off after 1s.",
 		},
 		"its hook was abandoned": {
-			lifecycle.ContainerResult{Hook: lifecycle.HookResult{Outcome: lifecycle.HookAbandoned, Took: time.Second}},
-			"not known", "had a preStop hook (sleep of 2s) that was cut off after 1s.",
+			container: lifecycle.ContainerResult{Hook: lifecycle.HookResult{Outcome: lifecycle.HookAbandoned, Took: time.Second}},
+			pod:       "not known", sentence: "had a preStop hook (sleep of 2s) that was cut off after 1s.",
 		},
 		"its hook ended with it": {
-			lifecycle.ContainerResult{Hook: lifecycle.HookResult{Outcome: lifecycle.HookCut, Cause: lifecycle.CauseContainerExited}},
-			"not known", "",
+			container: lifecycle.ContainerResult{Hook: lifecycle.HookResult{Outcome: lifecycle.HookCut, Cause: lifecycle.CauseContainerExited}},
+			pod:       "not known", sentence: "",
 		},
 	} {
 		var out bytes.Buffer
 		test.container.Name = "app"
 		pod := podWith(&v1.LifecycleHandler{Sleep: &v1.SleepAction{Seconds: 2}})
 		view.New(&out).Stopped(pod, 0, lifecycle.Result{GracePeriodSeconds: 10, Containers: []lifecycle.ContainerResult{test.container}}, nil)
-		want := "shop/web                 gone after 0s: " + test.podGone + "\n"
-		if test.want != "" {
-			want += "shop/web: container app " + test.want + "\n"
+		want := "shop/web                 gone after 0s: " + test.pod + "\n"
+		if test.sentence != "" {
+			want += "shop/web: container app " + test.sentence + "\n"
 		}
 		require.Equal(t, want, out.String(), name)
 	}
