@@ -229,8 +229,8 @@ func TestAContainerThatFailsToStartIsLogged(t *testing.T) {
 func TestAnInvalidManifestIsNamed(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct{ old, replacement, want string }{
-		"a field that pods do not have": {"containers", "contaners", `unknown field "contaners"`},
-		"no command":                    {"command", "args", "container default/web/main has no command"},
+		"a field that pods do not have": {old: "containers", replacement: "contaners", want: `unknown field "contaners"`},
+		"no command":                    {old: "command", replacement: "args", want: "container default/web/main has no command"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

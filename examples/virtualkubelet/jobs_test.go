@@ -107,7 +107,8 @@ func (s *jobService) remove(w http.ResponseWriter, r *http.Request) {
 // The job of a pod is created, stopped and deleted. The provider recognizes two errors: a job that does not exist, and a pod
 // that the service will never accept.
 func TestJobs(t *testing.T) {
-	service := newJobService(0)
+	const stopTakesNoTime = 0
+	service := newJobService(stopTakesNoTime)
 	server := httptest.NewServer(service)
 	defer server.Close()
 	j := &jobs{url: server.URL}
@@ -125,17 +126,22 @@ func TestJobs(t *testing.T) {
 		}
 		require.Equal(t, want, phases)
 	}
+
+	// There is no job.
 	requirePhases()
 	require.ErrorIs(t, j.Stop(t.Context(), pod, grace), lifecycle.ErrContainerNotFound)
+	require.ErrorIs(t, j.Delete(t.Context(), pod), lifecycle.ErrContainerNotFound)
+
+	// It is created, stopped and deleted.
 	require.NoError(t, j.Create(t.Context(), pod))
-	require.NoError(t, j.Create(t.Context(), pod), "as after an answer that was lost")
+	require.NoError(t, j.Create(t.Context(), pod), "a second time, as after an answer that was lost")
 	requirePhases(v1.PodRunning)
 	require.NoError(t, j.Stop(t.Context(), pod, grace))
 	requirePhases(v1.PodFailed)
 	require.NoError(t, j.Delete(t.Context(), pod))
 	requirePhases()
-	require.ErrorIs(t, j.Delete(t.Context(), pod), lifecycle.ErrContainerNotFound)
 
+	// The service refuses the pod, and then fails.
 	service.setStatus(http.StatusUnprocessableEntity)
 	require.True(t, errdefs.IsInvalidInput(j.Create(t.Context(), pod)))
 	service.setStatus(http.StatusInternalServerError)

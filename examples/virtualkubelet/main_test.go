@@ -144,7 +144,8 @@ func requireExitCode3(t require.TestingT, pod *v1.Pod) {
 // with code 3 on SIGTERM, and has this exit code in the API server.
 func TestDeletedAndDrainedPodsRunTheirHooksAndExit(t *testing.T) {
 	p := start(t)
-	p.runPod("deleted", 1)
+	const hookSeconds = 1
+	p.runPod("deleted", hookSeconds)
 	require.NoError(t, p.client.CoreV1().Pods("default").Delete(t.Context(), "deleted", metav1.DeleteOptions{GracePeriodSeconds: ptr.To(int64(20))}))
 	var deleted *v1.Pod
 	p.waitFor(func() bool {
@@ -154,7 +155,7 @@ func TestDeletedAndDrainedPodsRunTheirHooksAndExit(t *testing.T) {
 	requireExitCode3(t, deleted)
 	p.waitFor(func() bool { return p.pod("deleted") == nil })
 
-	p.runPod("drained", 1)
+	p.runPod("drained", hookSeconds)
 	signalled := time.Now()
 	require.NoError(t, p.cmd.Process.Signal(syscall.SIGTERM))
 	require.NoError(t, p.cmd.Wait())
@@ -175,6 +176,7 @@ func TestSIGTERMRefusesNewPodsAndDrainsTheOthers(t *testing.T) {
 			p.create("drained", "sleep 600", sleepHook)
 			p.waitFor(func() bool { return p.pod("drained").Status.Phase == v1.PodRunning })
 			require.NoError(t, p.cmd.Process.Signal(syscall.SIGTERM))
+
 			// A pod that was created before the program handled the signal runs, or is drained. Such a pod may have no other status
 			// until the end, so the next pod does not wait for it.
 			var late []string // the names of the pods that are created in the meantime
@@ -190,6 +192,7 @@ func TestSIGTERMRefusesNewPodsAndDrainsTheOthers(t *testing.T) {
 				p.create(late[len(late)-1], "sleep 600", noHook)
 				return false
 			})
+
 			require.Equal(t, "NodeShutdown", refused.Status.Reason)
 			require.Empty(t, refused.Status.ContainerStatuses)
 			require.NoError(t, p.cmd.Wait())

@@ -91,17 +91,20 @@ func TestAContainerThatDoesNotStartEndsTheRollingUpdate(t *testing.T) {
 // The balancer uses a pod from exactly 2 s after it was added until exactly 2 s after it was removed.
 func TestTheBalancerLearnsLateOfPods(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
+		const justBefore2s, theRestOf2s = 2*time.Second - 1, 1
 		b := &balancer{delay: 2 * time.Second}
+
 		b.add("a")
-		require.NoError(t, wait(t.Context(), 2*time.Second-1))
+		require.NoError(t, wait(t.Context(), justBefore2s))
 		require.Empty(t, b.pick())
-		require.NoError(t, wait(t.Context(), 1))
+		require.NoError(t, wait(t.Context(), theRestOf2s))
 		require.Equal(t, "a", b.pick())
+
 		b.add("b")
 		b.remove("a")
-		require.NoError(t, wait(t.Context(), 2*time.Second-1))
+		require.NoError(t, wait(t.Context(), justBefore2s))
 		require.Equal(t, "a", b.pick())
-		require.NoError(t, wait(t.Context(), 1))
+		require.NoError(t, wait(t.Context(), theRestOf2s))
 		require.Equal(t, "b", b.pick())
 	})
 }
