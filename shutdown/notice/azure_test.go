@@ -134,8 +134,7 @@ func TestEachAzureEventIsAnnounced(t *testing.T) {
 	for eventType, kind := range map[string]source.Kind{
 		"Preempt": source.KindPoweroff, "Terminate": source.KindPoweroff, "Reboot": source.KindReboot, "Redeploy": source.KindReboot,
 	} {
-		service := &azure{}
-		inBubble(t, notice.Azure(), service, func(t *testing.T, w *world) {
+		inBubble(t, notice.Azure(), &azure{}, func(t *testing.T, w *world, service *azure) {
 			w.watch()
 			advance(time.Minute)
 			require.LessOrEqual(t, w.newRequests(), 1+1+60, "the machine's name, the events at the start, and the events every second")
@@ -163,8 +162,7 @@ func TestEachAzureEventIsAnnounced(t *testing.T) {
 // Events that do not shut this machine down are not announced: those of other machines or of none, without an ID,
 // of a type that is no shutdown or unknown, and one that had started before the first read.
 func TestOtherAzureEventsAreIgnored(t *testing.T) {
-	service := &azure{}
-	inBubble(t, notice.Azure(), service, func(t *testing.T, w *world) {
+	inBubble(t, notice.Azure(), &azure{}, func(t *testing.T, w *world, service *azure) {
 		when := at(time.Minute)
 		otherMachines, noMachine, started := event("A", "Reboot", when), event("B", "Preempt", when), event("C", "Reboot", when)
 		otherMachines.Resources, noMachine.Resources = []string{"node-2", "node-11"}, nil
@@ -183,8 +181,7 @@ func TestOtherAzureEventsAreIgnored(t *testing.T) {
 // If there are several events, the one with the earliest time is announced. When that event is gone, the next one is
 // announced. The notice is withdrawn when all events are gone.
 func TestTheFirstAzureEventCounts(t *testing.T) {
-	service := &azure{}
-	inBubble(t, notice.Azure(), service, func(t *testing.T, w *world) {
+	inBubble(t, notice.Azure(), &azure{}, func(t *testing.T, w *world, service *azure) {
 		later, sooner := at(10*time.Minute), at(5*time.Minute)
 		service.setEvents(event("A", "Reboot", later))
 		w.watch()
@@ -205,8 +202,7 @@ func TestTheFirstAzureEventCounts(t *testing.T) {
 
 // An event an hour away is announced 15 minutes before its time.
 func TestAzureEventsAreAnnounced15MinutesAhead(t *testing.T) {
-	service := &azure{}
-	inBubble(t, notice.Azure(), service, func(t *testing.T, w *world) {
+	inBubble(t, notice.Azure(), &azure{}, func(t *testing.T, w *world, service *azure) {
 		when := at(time.Hour)
 		service.setEvents(event("A", "Redeploy", when))
 		w.watch()
@@ -219,8 +215,7 @@ func TestAzureEventsAreAnnounced15MinutesAhead(t *testing.T) {
 
 // An event with an invalid time is announced at once, without a deadline.
 func TestAnAzureEventWithAnInvalidTimeIsAnnounced(t *testing.T) {
-	service := &azure{}
-	inBubble(t, notice.Azure(), service, func(t *testing.T, w *world) {
+	inBubble(t, notice.Azure(), &azure{}, func(t *testing.T, w *world, service *azure) {
 		odd := event("A", "Preempt", at(time.Hour))
 		odd.NotBefore = "soon"
 		service.setEvents(odd)
@@ -232,8 +227,7 @@ func TestAnAzureEventWithAnInvalidTimeIsAnnounced(t *testing.T) {
 // An event whose time had passed when it was first read is not announced, because the machine may have survived it. It does
 // not hide a second event, which is announced and, when it is gone from Azure's document, withdrawn.
 func TestPassedAzureEventsAreIgnored(t *testing.T) {
-	service := &azure{}
-	inBubble(t, notice.Azure(), service, func(t *testing.T, w *world) {
+	inBubble(t, notice.Azure(), &azure{}, func(t *testing.T, w *world, service *azure) {
 		passed, when := event("A", "Reboot", at(-time.Minute)), at(5*time.Minute)
 		service.setEvents(passed)
 		w.watch()
@@ -270,8 +264,7 @@ func TestAnAzureEventThatStartsEarlyIsAnnounced(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			service := &azure{}
-			inBubble(t, notice.Azure(), service, func(t *testing.T, w *world) {
+			inBubble(t, notice.Azure(), &azure{}, func(t *testing.T, w *world, service *azure) {
 				far := event("A", "Redeploy", at(24*time.Hour))
 				service.setEvents(far)
 				w.watch()
@@ -293,9 +286,8 @@ func TestAnAzureEventThatStartsEarlyIsAnnounced(t *testing.T) {
 // The first request for the events switches the service on, and may take two minutes. A later request that takes so long fails
 // after 5 s.
 func TestTheFirstAzureRequestMayTakeTwoMinutes(t *testing.T) {
-	service := &azure{}
-	service.delayNext(2 * time.Minute)
-	inBubble(t, notice.Azure(), service, func(t *testing.T, w *world) {
+	inBubble(t, notice.Azure(), &azure{}, func(t *testing.T, w *world, service *azure) {
+		service.delayNext(2 * time.Minute)
 		service.setEvents(event("A", "Terminate", at(10*time.Minute)))
 		w.watch()
 		advance(2*time.Minute - time.Second)
@@ -313,8 +305,7 @@ func TestTheFirstAzureRequestMayTakeTwoMinutes(t *testing.T) {
 // The metadata service returns an empty name of the machine, so that no event can be known as the machine's own. Watch
 // reports a failure.
 func TestAnAzureMachineWithoutANameIsAFailure(t *testing.T) {
-	service := &azure{}
-	inBubble(t, notice.Azure(), service, func(t *testing.T, w *world) {
+	inBubble(t, notice.Azure(), &azure{}, func(t *testing.T, w *world, service *azure) {
 		service.setEvents(event("A", "Preempt", at(time.Minute)))
 		w.failService(func(http.ResponseWriter, *http.Request) {})
 		w.watch()
@@ -326,8 +317,7 @@ func TestAnAzureMachineWithoutANameIsAFailure(t *testing.T) {
 // Acknowledge tells Azure to start the announced shutdown of this machine now. It acknowledges neither an event that is a
 // day away, which was not announced, nor a freeze, which is no shutdown. Once the event has started, Acknowledge does nothing.
 func TestAcknowledgeStartsTheAnnouncedEvent(t *testing.T) {
-	service := &azure{}
-	inBubble(t, notice.Azure(), service, func(t *testing.T, w *world) {
+	inBubble(t, notice.Azure(), &azure{}, func(t *testing.T, w *world, service *azure) {
 		service.setEvents(event("A", "Terminate", at(5*time.Minute)), event("B", "Redeploy", at(24*time.Hour)), event("C", "Freeze", at(time.Minute)))
 		w.watch()
 		require.Len(t, w.newAnnouncements(), 1)
@@ -342,8 +332,7 @@ func TestAcknowledgeStartsTheAnnouncedEvent(t *testing.T) {
 
 // Without an event Acknowledge does nothing.
 func TestAcknowledgeWithoutAnEventDoesNothing(t *testing.T) {
-	service := &azure{}
-	inBubble(t, notice.Azure(), service, func(t *testing.T, w *world) {
+	inBubble(t, notice.Azure(), &azure{}, func(t *testing.T, w *world, service *azure) {
 		require.NoError(t, notice.Acknowledge(t.Context(), w.provider))
 		require.Empty(t, service.acknowledged())
 	})
@@ -352,8 +341,7 @@ func TestAcknowledgeWithoutAnEventDoesNothing(t *testing.T) {
 // An event of two machines is not acknowledged, because the other machine may not be ready. That is an error, but the
 // event of this machine alone is acknowledged.
 func TestAcknowledgeLeavesOutAnEventOfTwoMachines(t *testing.T) {
-	service := &azure{}
-	inBubble(t, notice.Azure(), service, func(t *testing.T, w *world) {
+	inBubble(t, notice.Azure(), &azure{}, func(t *testing.T, w *world, service *azure) {
 		shared := event("A", "Reboot", at(time.Minute))
 		shared.Resources = []string{"node-1", "node-2"}
 		service.setEvents(event("B", "Preempt", at(time.Minute)), shared)
@@ -364,8 +352,7 @@ func TestAcknowledgeLeavesOutAnEventOfTwoMachines(t *testing.T) {
 
 // Azure refuses the acknowledgement, which is a POST. Acknowledge returns an error.
 func TestARefusedAcknowledgementIsAnError(t *testing.T) {
-	service := &azure{}
-	inBubble(t, notice.Azure(), service, func(t *testing.T, w *world) {
+	inBubble(t, notice.Azure(), &azure{}, func(t *testing.T, w *world, service *azure) {
 		w.failService(func(rw http.ResponseWriter, r *http.Request) {
 			if r.Method == http.MethodPost {
 				http.Error(rw, "", http.StatusServiceUnavailable)

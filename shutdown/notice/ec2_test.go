@@ -93,8 +93,7 @@ func TestAnEC2InterruptionIsAnnouncedAndWithdrawn(t *testing.T) {
 	for action, kind := range map[string]source.Kind{
 		"terminate": source.KindPoweroff, "stop": source.KindPoweroff, "hibernate": source.KindPoweroff, "new": source.KindUnknown,
 	} {
-		service := &ec2{}
-		inBubble(t, notice.EC2(), service, func(t *testing.T, w *world) {
+		inBubble(t, notice.EC2(), &ec2{}, func(t *testing.T, w *world, service *ec2) {
 			w.watch()
 			advance(time.Hour)
 			require.Empty(t, w.newAnnouncements())
@@ -122,8 +121,7 @@ func TestAnEC2InterruptionIsAnnouncedAndWithdrawn(t *testing.T) {
 // The time of an interruption changes from two minutes ahead to one. The interruption is announced again, with the new time.
 // (A manager uses the earlier one.)
 func TestAChangedEC2TimeIsAnnounced(t *testing.T) {
-	service := &ec2{}
-	inBubble(t, notice.EC2(), service, func(t *testing.T, w *world) {
+	inBubble(t, notice.EC2(), &ec2{}, func(t *testing.T, w *world, service *ec2) {
 		service.interrupt("stop", at(2*time.Minute))
 		w.watch()
 		require.Len(t, w.newAnnouncements(), 1)
@@ -137,8 +135,7 @@ func TestAChangedEC2TimeIsAnnounced(t *testing.T) {
 // The service is read every 5 s. A token is valid for six hours and replaced 5 minutes earlier, so 7 hours need
 // two tokens. No request has an expired one.
 func TestTheEC2TokenIsRenewed(t *testing.T) {
-	service := &ec2{}
-	inBubble(t, notice.EC2(), service, func(t *testing.T, w *world) {
+	inBubble(t, notice.EC2(), &ec2{}, func(t *testing.T, w *world, service *ec2) {
 		w.watch()
 		require.Equal(t, 2, w.newRequests(), "one for a token, one for the interruption")
 		advance(time.Minute)
@@ -154,8 +151,7 @@ func TestTheEC2TokenIsRenewed(t *testing.T) {
 // The service forgets the first token. The next request, which has it, is refused. Watch gets a second token and repeats the
 // request at once, and the interruption is announced. The refused request is no failure for OnError.
 func TestAnUnknownEC2TokenIsReplaced(t *testing.T) {
-	service := &ec2{}
-	inBubble(t, notice.EC2(), service, func(t *testing.T, w *world) {
+	inBubble(t, notice.EC2(), &ec2{}, func(t *testing.T, w *world, service *ec2) {
 		w.watch()
 		service.dropTokens()
 		service.interrupt("terminate", at(2*time.Minute))
@@ -179,8 +175,7 @@ func TestEC2WithoutATokenIsAFailure(t *testing.T) {
 		"useless":  func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "another service's") },
 	} {
 		t.Run(name, func(t *testing.T) {
-			service := &ec2{}
-			inBubble(t, notice.EC2(), service, func(t *testing.T, w *world) {
+			inBubble(t, notice.EC2(), &ec2{}, func(t *testing.T, w *world, service *ec2) {
 				service.interrupt("stop", at(2*time.Minute))
 				withoutTokens := func(rw http.ResponseWriter, r *http.Request) {
 					if r.Method == http.MethodPut {
@@ -212,8 +207,7 @@ func TestEC2WithoutATokenIsAFailure(t *testing.T) {
 // The time of a notice had passed when the notice was first read. The notice is neither announced nor withdrawn: the machine
 // has survived it.
 func TestAPassedNoticeIsNotAnnounced(t *testing.T) {
-	service := &ec2{}
-	inBubble(t, notice.EC2(), service, func(t *testing.T, w *world) {
+	inBubble(t, notice.EC2(), &ec2{}, func(t *testing.T, w *world, service *ec2) {
 		service.interrupt("hibernate", at(-time.Minute))
 		w.watch()
 		advance(time.Minute)
@@ -226,8 +220,7 @@ func TestAPassedNoticeIsNotAnnounced(t *testing.T) {
 
 // An answer of more than 1 MiB is a failure, even if it begins with a valid interruption.
 func TestALongAnswerIsAFailure(t *testing.T) {
-	service := &ec2{}
-	inBubble(t, notice.EC2(), service, func(t *testing.T, w *world) {
+	inBubble(t, notice.EC2(), &ec2{}, func(t *testing.T, w *world, service *ec2) {
 		service.interrupt("stop", at(time.Minute))
 		service.action += strings.Repeat(" ", 1<<20)
 		w.watch()

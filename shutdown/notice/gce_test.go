@@ -95,8 +95,7 @@ func (g *gce) set(name, value string) {
 // A preemption is announced at once, because the service answers a request that it has held back as soon as the value
 // changes. The deadline is in 30 s. When the value is FALSE again, as after a suspension, the preemption is withdrawn.
 func TestAGCEPreemptionIsAnnouncedAndWithdrawn(t *testing.T) {
-	service := newGCE()
-	inBubble(t, notice.GCE(), service, func(t *testing.T, w *world) {
+	inBubble(t, notice.GCE(), newGCE(), func(t *testing.T, w *world, service *gce) {
 		w.watch()
 		w.newRequests()
 		advance(10 * time.Minute)
@@ -119,8 +118,7 @@ func TestAGCEPreemptionIsAnnouncedAndWithdrawn(t *testing.T) {
 // Maintenance that stops the machine is announced without a deadline. A live migration is not announced. The end
 // of the maintenance withdraws only the notice of the maintenance, but not that of a preemption.
 func TestGCEMaintenanceIsAnnounced(t *testing.T) {
-	service := newGCE()
-	inBubble(t, notice.GCE(), service, func(t *testing.T, w *world) {
+	inBubble(t, notice.GCE(), newGCE(), func(t *testing.T, w *world, service *gce) {
 		w.watch()
 		service.set("maintenance-event", "MIGRATE_ON_HOST_MAINTENANCE")
 		advance(2 * time.Second)
@@ -142,9 +140,8 @@ func TestGCEMaintenanceIsAnnounced(t *testing.T) {
 
 // A server without an ETag cannot hold back an answer, so each of the two values is read every second.
 func TestGCEWithoutAnETagIsPolled(t *testing.T) {
-	service := newGCE()
-	service.noETag = true
-	inBubble(t, notice.GCE(), service, func(t *testing.T, w *world) {
+	inBubble(t, notice.GCE(), newGCE(), func(t *testing.T, w *world, service *gce) {
+		service.noETag = true
 		w.watch()
 		w.newRequests()
 		advance(10 * time.Second)
@@ -158,8 +155,7 @@ func TestGCEWithoutAnETagIsPolled(t *testing.T) {
 // The manager refuses a preemption for 10 s. Watch announces it again, although the value has not changed. The deadline is
 // still 30 s after the value was first read.
 func TestAFailedGCEAnnouncementIsRepeated(t *testing.T) {
-	service := newGCE()
-	inBubble(t, notice.GCE(), service, func(t *testing.T, w *world) {
+	inBubble(t, notice.GCE(), newGCE(), func(t *testing.T, w *world, service *gce) {
 		w.failAnnounce(errNotRunning)
 		w.watch()
 		advance(2 * time.Second)
@@ -184,8 +180,7 @@ func TestAnotherServiceIsNotGCE(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			service := newGCE()
-			inBubble(t, notice.GCE(), service, func(t *testing.T, w *world) {
+			inBubble(t, notice.GCE(), newGCE(), func(t *testing.T, w *world, service *gce) {
 				w.failService(fault)
 				w.watch()
 				advance(time.Minute)

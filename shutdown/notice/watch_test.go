@@ -132,7 +132,7 @@ func TestFailuresKeepTheAnnouncement(t *testing.T) {
 		for name, fault := range faults() {
 			t.Run(provider+"/"+name, func(t *testing.T) {
 				c := newCloud()
-				inBubble(t, c.provider, c.service, func(t *testing.T, w *world) {
+				inBubble(t, c.provider, c.service, func(t *testing.T, w *world, _ http.Handler) {
 					c.announceAt(at(5 * time.Minute))
 					w.watch()
 					require.Len(t, w.newAnnouncements(), 1)
@@ -170,7 +170,7 @@ func TestDeadlinesAreCorrectedByTheServicesClock(t *testing.T) {
 				w.Header().Set("Date", time.Now().Add(-ahead).UTC().Format(http.TimeFormat))
 				c.service.ServeHTTP(w, r)
 			})
-			inBubble(t, c.provider, dated, func(t *testing.T, w *world) {
+			inBubble(t, c.provider, dated, func(t *testing.T, w *world, _ http.HandlerFunc) {
 				c.announceAt(at(5*time.Minute - ahead))
 				w.watch()
 				events := w.newAnnouncements()
@@ -185,7 +185,7 @@ func TestDeadlinesAreCorrectedByTheServicesClock(t *testing.T) {
 
 // EC2's service answers 404 to each request for a token. Watch asks again after 1, 2, 4, 8 and then every 10 s.
 func TestAFailingServiceIsRetriedWithBackOff(t *testing.T) {
-	inBubble(t, notice.EC2(), &ec2{}, func(t *testing.T, w *world) {
+	inBubble(t, notice.EC2(), &ec2{}, func(t *testing.T, w *world, _ *ec2) {
 		w.failService(http.NotFound)
 		w.watch()
 		for _, wait := range []int{1, 2, 4, 8, 10, 10, 10} {
@@ -202,8 +202,7 @@ func TestAFailingServiceIsRetriedWithBackOff(t *testing.T) {
 // The manager refuses a notice for 20 s, and later the withdrawal of the notice. Watch repeats each of the two until the manager
 // accepts it, at the latest after the longest pause of 10 s. OnError is called once for each.
 func TestAFailedAnnouncementIsRepeated(t *testing.T) {
-	service := &ec2{}
-	inBubble(t, notice.EC2(), service, func(t *testing.T, w *world) {
+	inBubble(t, notice.EC2(), &ec2{}, func(t *testing.T, w *world, service *ec2) {
 		service.interrupt("stop", at(10*time.Minute))
 		w.failAnnounce(errNotRunning)
 		w.watch()
@@ -230,7 +229,7 @@ func TestTheEndOfTheContextWithdrawsNothing(t *testing.T) {
 	for name, newCloud := range clouds() {
 		t.Run(name, func(t *testing.T) {
 			c := newCloud()
-			inBubble(t, c.provider, c.service, func(t *testing.T, w *world) {
+			inBubble(t, c.provider, c.service, func(t *testing.T, w *world, _ http.Handler) {
 				c.announceAt(at(5 * time.Minute))
 				w.watch()
 				w.newAnnouncements()
@@ -271,7 +270,7 @@ func TestFailuresAreLoggedWithoutOnError(t *testing.T) {
 	before := slog.Default()
 	slog.SetDefault(slog.New(slog.NewTextHandler(&text, nil)))
 	defer slog.SetDefault(before)
-	inBubble(t, notice.EC2(), http.NotFoundHandler(), func(t *testing.T, w *world) {
+	inBubble(t, notice.EC2(), http.NotFoundHandler(), func(t *testing.T, w *world, _ http.Handler) {
 		w.provider.OnError = nil
 		w.watch()
 		require.Error(t, w.end())
@@ -281,8 +280,7 @@ func TestFailuresAreLoggedWithoutOnError(t *testing.T) {
 
 // A panic of announce reaches the caller of Watch and leaks no goroutine, which would make the bubble fail.
 func TestAPanicOfAnnounceLeaksNothing(t *testing.T) {
-	service := &ec2{}
-	inBubble(t, notice.EC2(), service, func(t *testing.T, w *world) {
+	inBubble(t, notice.EC2(), &ec2{}, func(t *testing.T, w *world, service *ec2) {
 		service.interrupt("stop", at(time.Minute))
 		require.PanicsWithValue(t, "announce", func() {
 			_ = notice.Watch(t.Context(), w.provider, func(source.Event) error { panic("announce") })

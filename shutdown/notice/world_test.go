@@ -92,7 +92,7 @@ type world struct {
 // inBubble runs a test in a synctest bubble, whose clock only moves when all goroutines wait. The service is not watched
 // before the test calls watch. At the end inBubble checks that no connection is open, and that Watch has connected to
 // nothing but the metadata address: to no proxy and no target of a redirect.
-func inBubble(t *testing.T, provider notice.Provider, service http.Handler, test func(t *testing.T, w *world)) {
+func inBubble[S http.Handler](t *testing.T, provider notice.Provider, service S, test func(t *testing.T, w *world, service S)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		w := &world{t: t, service: service, provider: provider, listener: &pipes{conns: make(chan net.Conn), closed: make(chan struct{}), dialed: map[string]bool{}}}
@@ -124,7 +124,7 @@ func inBubble(t *testing.T, provider notice.Provider, service http.Handler, test
 			require.ErrorIs(t, <-served, http.ErrServerClosed)
 			require.Subset(t, []string{"169.254.169.254:80"}, slices.Collect(maps.Keys(w.listener.dialed)), "no other connection is made")
 		}()
-		test(t, w)
+		test(t, w, service)
 	})
 }
 
