@@ -41,8 +41,7 @@ func awaitListener(t *testing.T, path string) {
 // previous agent closes its session, the new socket must stay.
 func TestCloseKeepsALaterAgentsSocket(t *testing.T) {
 	previous, path := newSource(t)
-	ending, err := previous.Connect(t.Context())
-	require.NoError(t, err)
+	ending := connect(t, previous)
 	src, err := unixsocket.New(unixsocket.Options{Path: path})
 	require.NoError(t, err)
 	session := connect(t, src)
@@ -81,8 +80,7 @@ func TestARemovedSocketIsRecreated(t *testing.T) {
 // returns the error.
 func TestAFailedRecreationEndsTheSession(t *testing.T) {
 	src, path := newSource(t)
-	session, err := src.Connect(t.Context())
-	require.NoError(t, err)
+	session := connect(t, src)
 	require.NoError(t, os.RemoveAll(filepath.Dir(path)))
 	select {
 	case _, open := <-session.Events():
@@ -91,7 +89,7 @@ func TestAFailedRecreationEndsTheSession(t *testing.T) {
 		t.Fatal("the session has not ended")
 	}
 	require.NoError(t, session.Close())
-	_, err = src.Connect(t.Context())
+	_, err := src.Connect(t.Context())
 	require.ErrorContains(t, err, path)
 }
 
@@ -102,8 +100,7 @@ func TestTheLaterAgentHasTheSocket(t *testing.T) {
 	session := connect(t, first)
 	second, err := unixsocket.New(unixsocket.Options{Path: path})
 	require.NoError(t, err)
-	later, err := second.Connect(t.Context())
-	require.NoError(t, err)
+	later := connect(t, second)
 
 	laterSocket, err := os.Lstat(path)
 	require.NoError(t, err)

@@ -99,8 +99,7 @@ func TestTheNumberOfWaitingConnectionsIsLimited(t *testing.T) {
 // again, and the shutdown stays pending for the next session.
 func TestACancellationAtTheEndOfASessionHasNoEffect(t *testing.T) {
 	src, path := newSource(t)
-	session, err := src.Connect(t.Context())
-	require.NoError(t, err)
+	session := connect(t, src)
 	h := dial(t, path)
 	h.send("reboot")
 	nextEvent(t, session)

@@ -215,8 +215,7 @@ func TestTheSocketReplacesThatOfADeadAgent(t *testing.T) {
 // Close does nothing.
 func TestCloseRemovesTheSocket(t *testing.T) {
 	src, path := newSource(t)
-	session, err := src.Connect(t.Context())
-	require.NoError(t, err)
+	session := connect(t, src)
 	require.NoError(t, session.Close())
 	require.NoError(t, session.Close(), "a second Close")
 	require.NoFileExists(t, path)
@@ -252,8 +251,7 @@ func TestConnectNeedsTheFolder(t *testing.T) {
 // reply when the lock is closed.
 func TestAWaitingHostOutlivesTheSession(t *testing.T) {
 	src, path := newSource(t)
-	session, err := src.Connect(t.Context())
-	require.NoError(t, err)
+	session := connect(t, src)
 	lock := takeLock(t, session)
 	h := dial(t, path)
 	h.send("poweroff")
