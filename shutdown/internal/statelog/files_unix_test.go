@@ -24,9 +24,7 @@ import (
 // target of the link.
 func TestForeignFilesAreNotRead(t *testing.T) {
 	target := t.TempDir() // its log is the target of the symbolic link
-	l := openLog(t, options(target))
-	requireWritten(t, l.Append(entries(shutdown(1))))
-	closeLog(t, l)
+	writeLog(t, target, entries(shutdown(1)))
 	whole := logText(t, target)
 	for text, plant := range map[string]func(path string) error{
 		"it is not a regular file but p": func(path string) error { return syscall.Mkfifo(path, 0o600) },

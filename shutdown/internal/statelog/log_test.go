@@ -39,9 +39,7 @@ func TestTheLastEntryOfEachEntityCounts(t *testing.T) {
 // Other users cannot read the log, because preStop hooks may have secrets.
 func TestTheLogIsPrivate(t *testing.T) {
 	dir := t.TempDir()
-	l := openLog(t, options(dir))
-	requireWritten(t, l.Append(entries(shutdown(1))))
-	closeLog(t, l)
+	writeLog(t, dir, entries(shutdown(1)))
 	info, err := os.Stat(logPath(dir))
 	require.NoError(t, err)
 	require.Equal(t, "-rw-------", info.Mode().String())
@@ -51,13 +49,10 @@ func TestTheLogIsPrivate(t *testing.T) {
 // its first write removes it, so that the lines after it can be read.
 func TestAppendRemovesAnIncompleteLastLine(t *testing.T) {
 	dir := t.TempDir()
-	l := openLog(t, options(dir))
-	requireWritten(t, l.Append(entries(shutdown(1), signalled("a"))))
-	requireWritten(t, l.Append(entriesOfPods(ended("a"))))
-	closeLog(t, l)
+	writeLog(t, dir, entries(shutdown(1), signalled("a")), entriesOfPods(ended("a")))
 	require.NoError(t, os.Truncate(logPath(dir), int64(len(logText(t, dir))-3)))
 
-	l = openLog(t, options(dir))
+	l := openLog(t, options(dir))
 	require.Equal(t, entries(shutdown(1), signalled("a")), contentsOf(t, l).Entries)
 	requireWritten(t, l.Append(entriesOfPods(pod("b"))))
 	requireWritten(t, l.Append(entriesOfPods(signalled("b"))))
@@ -76,15 +71,12 @@ func TestLinesBeforeADamagedOneCount(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			dir := t.TempDir()
-			l := openLog(t, options(dir))
-			requireWritten(t, l.Append(entries(shutdown(1), signalled("a"))))
-			requireWritten(t, l.Append(entriesOfPods(ended("a"))))
-			closeLog(t, l)
+			writeLog(t, dir, entries(shutdown(1), signalled("a")), entriesOfPods(ended("a")))
 			lines := strings.SplitAfter(string(logText(t, dir)), "\n")
 			lines[2] += damage // after the header, the shutdown and the pod; the line of the pod's end follows
 			require.NoError(t, os.WriteFile(logPath(dir), []byte(strings.Join(lines, "")), 0o600))
 
-			l = openLog(t, options(dir))
+			l := openLog(t, options(dir))
 			found := contentsOf(t, l)
 			require.Equal(t, entries(shutdown(1), signalled("a")), found.Entries)
 			require.Len(t, found.Errs, 1)
@@ -124,13 +116,11 @@ func TestUnknownLogsAreReplaced(t *testing.T) {
 // which an agent of the boot "one" reads as another boot's.
 func TestBeginReplacesTheLogOfAnotherBoot(t *testing.T) {
 	dir := t.TempDir()
-	l := openLog(t, options(dir))
-	requireWritten(t, l.Append(entries(shutdown(1), signalled("a"))))
-	closeLog(t, l)
+	writeLog(t, dir, entries(shutdown(1), signalled("a")))
 
 	next := options(dir)
 	next.Boot = nextBoot
-	l = openLog(t, next)
+	l := openLog(t, next)
 	require.Equal(t, statelog.Contents{Entries: entries(shutdown(1), signalled("a"))}, contentsOf(t, l), "SameBoot is false")
 
 	over := signalled("a")
@@ -145,14 +135,12 @@ func TestBeginReplacesTheLogOfAnotherBoot(t *testing.T) {
 // and the log stays as it was.
 func TestNothingIsStoredWithoutABootID(t *testing.T) {
 	dir := t.TempDir()
-	l := openLog(t, options(dir))
-	requireWritten(t, l.Append(entries(shutdown(1))))
-	closeLog(t, l)
+	writeLog(t, dir, entries(shutdown(1)))
 	before := logText(t, dir)
 
 	o := options(dir)
 	o.Boot = func() (string, time.Duration, error) { return "", 0, os.ErrPermission }
-	l = openLog(t, o)
+	l := openLog(t, o)
 	require.ErrorIs(t, l.BootErr(), os.ErrPermission)
 	require.Zero(t, contentsOf(t, l).Entries)
 	requireWritten(t, l.Begin(entriesOfPods(pod("a"))))

@@ -61,6 +61,16 @@ func requireWritten(t testing.TB, written *call.Future[struct{}]) {
 	require.NoError(t, await(t, written))
 }
 
+// writeLog writes the log of an agent that appends these entries, one after the other, and ends.
+func writeLog(t testing.TB, dir string, appended ...node.Entries) {
+	t.Helper()
+	l := openLog(t, options(dir))
+	for _, e := range appended {
+		requireWritten(t, l.Append(e))
+	}
+	closeLog(t, l)
+}
+
 // closeLog closes a log, which must succeed.
 func closeLog(t testing.TB, l *statelog.Log) {
 	t.Helper()
