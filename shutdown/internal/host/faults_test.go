@@ -27,20 +27,18 @@ func TestOneFaultyCallIsRecovered(t *testing.T) {
 	for _, method := range methods {
 		for kind, f := range faultKinds {
 			for _, number := range []int{1, 10} {
-				t.Run(fmt.Sprint(method, " ", kind, " ", number), func(t *testing.T) {
-					inBubble(t, func(t *testing.T, r *rig) {
-						r.useAdopter(withLock)
-						r.script.set(callNumber(number, method, f))
-						r.run()
-						for range 12 { // one session each, so that the tenth call is among theirs
-							r.advance(13 * time.Second)
-							r.requireLockHeld()
-							require.NoError(t, r.host.Status().Err)
-							r.script.loseSession()
-							synctest.Wait()
-							require.Equal(t, 1, r.script.heldLocks(), "the lock outlasts its session")
-						}
-					})
+				subtestInBubble(t, fmt.Sprint(method, " ", kind, " ", number), func(t *testing.T, r *rig) {
+					r.useAdopter(withLock)
+					r.script.set(callNumber(number, method, f))
+					r.run()
+					for range 12 { // one session each, so that the tenth call is among theirs
+						r.advance(13 * time.Second)
+						r.requireLockHeld()
+						require.NoError(t, r.host.Status().Err)
+						r.script.loseSession()
+						synctest.Wait()
+						require.Equal(t, 1, r.script.heldLocks(), "the lock outlasts its session")
+					}
 				})
 			}
 		}
@@ -66,20 +64,18 @@ func TestALastingFaultIsRecoveredWhenItEnds(t *testing.T) {
 			if method == "adopt" && kind != "hangs" {
 				continue // Adopt is called only once, so this fault does not last
 			}
-			t.Run(fmt.Sprint(method, " ", kind), func(t *testing.T) {
-				inBubble(t, func(t *testing.T, r *rig) {
-					r.useAdopter(withLock)
-					r.script.set(everyCallOf(method, f))
-					r.run()
-					for range 60 {
-						r.advance(11 * time.Second)
-						r.requireOneLock(lockDuringFault[method])
-					}
-					r.script.set(func(s *script) { s.faults = nil })
-					r.advance(13 * time.Second)
-					r.requireLockHeld()
-					require.NoError(t, r.host.Status().Err)
-				})
+			subtestInBubble(t, fmt.Sprint(method, " ", kind), func(t *testing.T, r *rig) {
+				r.useAdopter(withLock)
+				r.script.set(everyCallOf(method, f))
+				r.run()
+				for range 60 {
+					r.advance(11 * time.Second)
+					r.requireOneLock(lockDuringFault[method])
+				}
+				r.script.set(func(s *script) { s.faults = nil })
+				r.advance(13 * time.Second)
+				r.requireLockHeld()
+				require.NoError(t, r.host.Status().Err)
 			})
 		}
 	}
@@ -89,14 +85,12 @@ func TestALastingFaultIsRecoveredWhenItEnds(t *testing.T) {
 // failed adoption.
 func TestAFaultyAdoptDelaysNoLock(t *testing.T) {
 	for kind, logLines := range map[string]int{"fails": 0, "panics": 2} {
-		t.Run(kind, func(t *testing.T) {
-			inBubble(t, func(t *testing.T, r *rig) {
-				r.useAdopter(withLock)
-				r.script.set(everyCallOf("adopt", faultKinds[kind]))
-				r.run()
-				r.requireLockHeld()
-				require.Len(t, r.log.lines(), logLines)
-			})
+		subtestInBubble(t, kind, func(t *testing.T, r *rig) {
+			r.useAdopter(withLock)
+			r.script.set(everyCallOf("adopt", faultKinds[kind]))
+			r.run()
+			r.requireLockHeld()
+			require.Len(t, r.log.lines(), logLines)
 		})
 	}
 }
@@ -127,28 +121,26 @@ func TestHangingCallsSlowDownReconnects(t *testing.T) {
 // that the first one returns is closed. Events of the abandoned session are dropped.
 func TestLateResultsOfAnAbandonedSessionAreClosed(t *testing.T) {
 	for _, method := range []string{"connect", "events", "pending", "delay", "inhibit"} {
-		t.Run(method, func(t *testing.T) {
-			inBubble(t, func(t *testing.T, r *rig) {
-				r.script.faults = func(called string, n int) fault {
-					return fault{hangs: n == 1 && (called == method || called == "close")}
-				}
-				r.run()
-				r.advance(20 * time.Second)
-				r.requireLockHeld()
-				receivedBefore, releasesBefore := r.listenerCalls(), r.script.callCount("release")
-				r.script.set(func(s *script) {
-					if method != "connect" {
-						s.sessions[0].events <- source.Event{}
-					}
-				})
-				r.script.unblock()
-				r.advance(time.Minute)
-				r.requireLockHeld()
-				require.Equal(t, receivedBefore, r.listenerCalls(), "the event was dropped")
-				if method == "inhibit" {
-					require.Equal(t, releasesBefore+1, r.script.callCount("release"), "the late lock is released")
+		subtestInBubble(t, method, func(t *testing.T, r *rig) {
+			r.script.faults = func(called string, n int) fault {
+				return fault{hangs: n == 1 && (called == method || called == "close")}
+			}
+			r.run()
+			r.advance(20 * time.Second)
+			r.requireLockHeld()
+			receivedBefore, releasesBefore := r.listenerCalls(), r.script.callCount("release")
+			r.script.set(func(s *script) {
+				if method != "connect" {
+					s.sessions[0].events <- source.Event{}
 				}
 			})
+			r.script.unblock()
+			r.advance(time.Minute)
+			r.requireLockHeld()
+			require.Equal(t, receivedBefore, r.listenerCalls(), "the event was dropped")
+			if method == "inhibit" {
+				require.Equal(t, releasesBefore+1, r.script.callCount("release"), "the late lock is released")
+			}
 		})
 	}
 }

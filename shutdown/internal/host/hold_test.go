@@ -57,21 +57,19 @@ func TestTheLockIsAdoptedFirst(t *testing.T) {
 		"Pending fails":         {change: everyCallOf("pending", fault{err: errRefused}), state: host.StateAdopted},
 		"Inhibit fails":         {change: everyCallOf("inhibit", fault{err: errRefused}), state: host.StateAdopted},
 	} {
-		t.Run(name, func(t *testing.T) {
-			inBubble(t, func(t *testing.T, r *rig) {
-				r.useAdopter(withLock)
-				test.change(r.script)
-				r.run()
-				require.Equal(t, "adopt", r.script.allCalls()[0])
-				r.requireOneLock(test.state)
-				r.advance(time.Minute)
-				r.requireOneLock(test.state) // still
-				if r.hold != nil {           // a shutdown is pending
-					require.True(t, r.hold.HostWaits())
-					require.Zero(t, r.script.callCount("inhibit"), "a lock is held")
-					require.NoError(t, r.host.Status().Err)
-				}
-			})
+		subtestInBubble(t, name, func(t *testing.T, r *rig) {
+			r.useAdopter(withLock)
+			test.change(r.script)
+			r.run()
+			require.Equal(t, "adopt", r.script.allCalls()[0])
+			r.requireOneLock(test.state)
+			r.advance(time.Minute)
+			r.requireOneLock(test.state) // still
+			if r.hold != nil {           // a shutdown is pending
+				require.True(t, r.hold.HostWaits())
+				require.Zero(t, r.script.callCount("inhibit"), "a lock is held")
+				require.NoError(t, r.host.Status().Err)
+			}
 		})
 	}
 }
@@ -109,22 +107,20 @@ func TestAwaitAdoptionIsBounded(t *testing.T) {
 		// Adopt has 2 s, and 1 s more to return before it is abandoned: 3 s.
 		"Adopt hangs": {change: func(r *rig) { r.useAdopter(withoutLock); r.script.set(everyCallOf("adopt", fault{hangs: true})) }, waits: 3 * time.Second},
 	} {
-		t.Run(name, func(t *testing.T) {
-			inBubble(t, func(t *testing.T, r *rig) {
-				test.change(r)
-				r.script.pending, r.script.keptLock = &source.Event{}, true
-				r.run()
-				hold := r.host.Suspend()
-				began := time.Now()
-				hold.AwaitAdoption(t.Context(), began.Add(5*time.Second))
-				require.Equal(t, test.waits, time.Since(began))
+		subtestInBubble(t, name, func(t *testing.T, r *rig) {
+			test.change(r)
+			r.script.pending, r.script.keptLock = &source.Event{}, true
+			r.run()
+			hold := r.host.Suspend()
+			began := time.Now()
+			hold.AwaitAdoption(t.Context(), began.Add(5*time.Second))
+			require.Equal(t, test.waits, time.Since(began))
 
-				ended, end := context.WithCancel(t.Context())
-				end()
-				hold.AwaitAdoption(ended, began.Add(time.Hour))
-				require.Equal(t, test.waits, time.Since(began), "with an ended context it waits no longer")
-				r.advance(time.Minute)
-			})
+			ended, end := context.WithCancel(t.Context())
+			end()
+			hold.AwaitAdoption(ended, began.Add(time.Hour))
+			require.Equal(t, test.waits, time.Since(began), "with an ended context it waits no longer")
+			r.advance(time.Minute)
 		})
 	}
 }
@@ -143,34 +139,32 @@ func TestRetakeAsksTheHostForANewLock(t *testing.T) {
 		"granted, the agent starts in the shutdown": {grants: true, startsInShutdown: true, state: host.StateAdopted},
 		"refused, the agent starts in the shutdown": {startsInShutdown: true, state: host.StateReleased},
 	} {
-		t.Run(name, func(t *testing.T) {
-			inBubble(t, func(t *testing.T, r *rig) {
-				if test.startsInShutdown {
-					r.script.pending = &source.Event{}
-				}
-				r.run()
-				if !test.startsInShutdown {
-					r.script.announce()
-					synctest.Wait()
-				}
-				hold := r.hold
-				inhibits := r.script.callCount("inhibit")
-				hold.Retake()
+		subtestInBubble(t, name, func(t *testing.T, r *rig) {
+			if test.startsInShutdown {
+				r.script.pending = &source.Event{}
+			}
+			r.run()
+			if !test.startsInShutdown {
+				r.script.announce()
 				synctest.Wait()
-				require.Equal(t, inhibits, r.script.callCount("inhibit"), "the lock was not released yet")
+			}
+			hold := r.hold
+			inhibits := r.script.callCount("inhibit")
+			hold.Retake()
+			synctest.Wait()
+			require.Equal(t, inhibits, r.script.callCount("inhibit"), "the lock was not released yet")
 
-				hold.ReleaseAt(t.Context(), time.Now().Add(time.Minute))
-				require.NoError(t, hold.Release()(t.Context()))
-				r.script.set(func(s *script) { s.keptLock = test.grants })
-				hold.Retake()
-				hold.AwaitAdoption(t.Context(), time.Now().Add(time.Second))
-				require.Equal(t, test.state, r.host.Status().State)
-				require.Equal(t, test.grants, hold.HostWaits())
+			hold.ReleaseAt(t.Context(), time.Now().Add(time.Minute))
+			require.NoError(t, hold.Release()(t.Context()))
+			r.script.set(func(s *script) { s.keptLock = test.grants })
+			hold.Retake()
+			hold.AwaitAdoption(t.Context(), time.Now().Add(time.Second))
+			require.Equal(t, test.state, r.host.Status().State)
+			require.Equal(t, test.grants, hold.HostWaits())
 
-				r.advance(time.Minute)
-				r.requireLockReleased()
-				require.Equal(t, inhibits+1, r.script.callCount("inhibit"), "one lock was requested")
-			})
+			r.advance(time.Minute)
+			r.requireLockReleased()
+			require.Equal(t, inhibits+1, r.script.callCount("inhibit"), "one lock was requested")
 		})
 	}
 }
@@ -239,14 +233,12 @@ func TestAShutdownDuringRequestDelayTakesNoLock(t *testing.T) {
 			})
 		}, inhibits: 0},
 	} {
-		t.Run(name, func(t *testing.T) {
-			inBubble(t, func(t *testing.T, r *rig) {
-				r.script.set(everyCallOf("delay", fault{delay: time.Second}))
-				r.run()
-				time.AfterFunc(time.Second/2, func() { test.during(r) })
-				r.advance(time.Minute)
-				require.Equal(t, test.inhibits, r.script.callCount("inhibit"))
-			})
+		subtestInBubble(t, name, func(t *testing.T, r *rig) {
+			r.script.set(everyCallOf("delay", fault{delay: time.Second}))
+			r.run()
+			time.AfterFunc(time.Second/2, func() { test.during(r) })
+			r.advance(time.Minute)
+			require.Equal(t, test.inhibits, r.script.callCount("inhibit"))
 		})
 	}
 }
@@ -276,26 +268,24 @@ func TestAFailedCloseIsReportedWithinASecond(t *testing.T) {
 			"Release": func(r *rig) error { return r.host.Suspend().Release()(r.loggingContext()) },
 			"Close":   func(r *rig) error { return r.host.Close(r.loggingContext()) },
 		} {
-			t.Run(name+" "+text, func(t *testing.T) {
-				inBubble(t, func(t *testing.T, r *rig) {
-					r.run()
-					r.script.set(callNumber(1, "release", f))
-					began := time.Now()
-					err := release(r)
-					require.ErrorContains(t, err, "failed to release the shutdown inhibitor: ")
-					require.ErrorContains(t, err, text)
-					require.LessOrEqual(t, time.Since(began), time.Second)
-					require.Equal(t, host.StateReleased, r.host.Status().State)
-					noTimeLeft := make(chan struct{})
-					close(noTimeLeft)
-					if f.hangs {
-						require.Equal(t, []string{"the closing of the shutdown inhibitor"}, r.calls.Wait(noTimeLeft))
-					}
-					require.NoError(t, release(r))
-					if f.panics {
-						r.script.set(func(s *script) { s.locks[0].release() }) // its Close has panicked before the release
-					}
-				})
+			subtestInBubble(t, name+" "+text, func(t *testing.T, r *rig) {
+				r.run()
+				r.script.set(callNumber(1, "release", f))
+				began := time.Now()
+				err := release(r)
+				require.ErrorContains(t, err, "failed to release the shutdown inhibitor: ")
+				require.ErrorContains(t, err, text)
+				require.LessOrEqual(t, time.Since(began), time.Second)
+				require.Equal(t, host.StateReleased, r.host.Status().State)
+				noTimeLeft := make(chan struct{})
+				close(noTimeLeft)
+				if f.hangs {
+					require.Equal(t, []string{"the closing of the shutdown inhibitor"}, r.calls.Wait(noTimeLeft))
+				}
+				require.NoError(t, release(r))
+				if f.panics {
+					r.script.set(func(s *script) { s.locks[0].release() }) // its Close has panicked before the release
+				}
 			})
 		}
 	}

@@ -50,6 +50,12 @@ func inBubble(t *testing.T, test func(t *testing.T, r *rig)) {
 	})
 }
 
+// subtestInBubble runs a subtest as inBubble runs a test.
+func subtestInBubble(t *testing.T, name string, test func(t *testing.T, r *rig)) {
+	t.Helper()
+	t.Run(name, func(t *testing.T) { inBubble(t, test) })
+}
+
 // newRig returns a rig whose Run has not begun.
 func newRig(t *testing.T) *rig {
 	t.Helper()

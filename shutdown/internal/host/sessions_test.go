@@ -201,24 +201,22 @@ func TestAnUnresponsiveHostDoesNotDelayTheStart(t *testing.T) {
 	for method, tried := range map[string]time.Duration{
 		"adopt": 2 * time.Second, "connect": 2 * time.Second, "events": 2 * time.Second, "pending": 2 * time.Second, "delay": 5 * time.Second, "inhibit": 2 * time.Second,
 	} {
-		t.Run(method, func(t *testing.T) {
-			inBubble(t, func(t *testing.T, r *rig) {
-				r.useAdopter(withoutLock)
-				r.script.set(everyCallOf(method, fault{delay: time.Hour, endsWithContext: true}))
-				r.run()
-				r.advance(tried - time.Millisecond)
-				require.NotContains(t, r.listenerCalls(), tried.String()+" HostTried")
-				r.advance(time.Millisecond)
-				require.Contains(t, r.listenerCalls(), tried.String()+" HostTried")
-				if method != "delay" {
-					require.ErrorContains(t, r.host.Status().Err, "the host does not answer")
-				}
+		subtestInBubble(t, method, func(t *testing.T, r *rig) {
+			r.useAdopter(withoutLock)
+			r.script.set(everyCallOf(method, fault{delay: time.Hour, endsWithContext: true}))
+			r.run()
+			r.advance(tried - time.Millisecond)
+			require.NotContains(t, r.listenerCalls(), tried.String()+" HostTried")
+			r.advance(time.Millisecond)
+			require.Contains(t, r.listenerCalls(), tried.String()+" HostTried")
+			if method != "delay" {
+				require.ErrorContains(t, r.host.Status().Err, "the host does not answer")
+			}
 
-				r.script.set(func(s *script) { s.faults = nil })
-				r.advance(15 * time.Second)
-				r.requireLockHeld()
-				require.NoError(t, r.host.Status().Err)
-			})
+			r.script.set(func(s *script) { s.faults = nil })
+			r.advance(15 * time.Second)
+			r.requireLockHeld()
+			require.NoError(t, r.host.Status().Err)
 		})
 	}
 }
@@ -238,23 +236,21 @@ func TestAnUnreachableHostIsReportedOnce(t *testing.T) {
 		"Pending takes less than 5 s":     {fault: everyCallOf("pending", fault{delay: 4900 * time.Millisecond}), isReached: true},
 		"Inhibit fails":                   {fault: everyCallOf("inhibit", fault{err: errRefused}), isReached: true},
 	} {
-		t.Run(name, func(t *testing.T) {
-			inBubble(t, func(t *testing.T, r *rig) {
-				test.fault(r.script)
-				r.run()
-				if test.announces {
-					r.script.announce()
+		subtestInBubble(t, name, func(t *testing.T, r *rig) {
+			test.fault(r.script)
+			r.run()
+			if test.announces {
+				r.script.announce()
+			}
+			r.advance(time.Hour)
+			count := 0
+			for _, heard := range r.listenerCalls() {
+				if heard == "5s HostUnreached" {
+					count++
 				}
-				r.advance(time.Hour)
-				count := 0
-				for _, heard := range r.listenerCalls() {
-					if heard == "5s HostUnreached" {
-						count++
-					}
-				}
-				require.Equal(t, test.isReached, count == 0, r.listenerCalls())
-				require.LessOrEqual(t, count, 1)
-			})
+			}
+			require.Equal(t, test.isReached, count == 0, r.listenerCalls())
+			require.LessOrEqual(t, count, 1)
 		})
 	}
 }
