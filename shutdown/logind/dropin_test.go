@@ -11,7 +11,6 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown/source"
 
 	"github.com/stretchr/testify/require"
-
 )
 
 // An agent in a container without the host's /etc writes a drop-in that logind does not see. Each request gets logind's

@@ -35,6 +35,13 @@ func newHost(t testing.TB) *host {
 	return newHostOn(t, logindhost.StartBus(t, logindhost.NewSocket))
 }
 
+// newSession returns a new host with a scripted logind, and a session of it that is closed when the test ends.
+func newSession(t *testing.T) (*host, source.Session) {
+	t.Helper()
+	h := newHost(t)
+	return h, h.connect(t)
+}
+
 // newHostOn starts a scripted logind, as newHost does, on a bus that the test has started.
 func newHostOn(t testing.TB, bus *logindhost.Bus) *host {
 	t.Helper()

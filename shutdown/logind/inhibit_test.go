@@ -22,8 +22,7 @@ import (
 
 // Inhibit takes a delay lock for shutdowns, with the default texts. Close releases it.
 func TestInhibitTakesALock(t *testing.T) {
-	h := newHost(t)
-	session := h.connect(t)
+	h, session := newSession(t)
 	lock, seen := h.inhibit(t, session)
 	require.Equal(t, "shutdown", seen.What)
 	require.Equal(t, filepath.Base(os.Args[0]), seen.Who, "the name of the program")
@@ -59,8 +58,7 @@ func TestTheLockOutlivesItsSession(t *testing.T) {
 // The caller discards a lock without closing it. The garbage collector must not close the lock's descriptor, which would
 // release the lock. The test also discards the end of a pipe: when that is collected, the discarded lock would be too.
 func TestADiscardedLockIsHeld(t *testing.T) {
-	h := newHost(t)
-	session := h.connect(t)
+	h, session := newSession(t)
 	_, err := session.Inhibit(t.Context())
 	require.NoError(t, err)
 	for range 2 { // finalizers run after the first collection
@@ -94,8 +92,7 @@ func TestChildrenDoNotInheritTheLock(t *testing.T) {
 
 // logind refuses two calls of Inhibit, which return its errors. The session stays usable: the third call takes a lock.
 func TestInhibitSucceedsAfterARefusal(t *testing.T) {
-	h := newHost(t)
-	session := h.connect(t)
+	h, session := newSession(t)
 	h.login1.Refuse(
 		logindfake.Refusal{Name: "org.freedesktop.DBus.Error.AccessDenied", Text: "Permission denied"},
 		logindfake.Refusal{Name: "org.freedesktop.DBus.Error.LimitsExceeded", Text: "Maximum number of inhibitors (8192) reached"},
@@ -114,8 +111,7 @@ func TestInhibitSucceedsAfterARefusal(t *testing.T) {
 // Eight callers call Inhibit at the same time. logind replies to the first call only after the seven others have returned.
 // Each caller must get a lock of its own, and none may get lost.
 func TestConcurrentCallersGetSeparateLocks(t *testing.T) {
-	h := newHost(t)
-	session := h.connect(t)
+	h, session := newSession(t)
 	replyToTheFirst := h.login1.Delay()
 	const callers = 8
 	locks, errs := make([]io.Closer, callers), make([]error, callers)
@@ -151,8 +147,7 @@ func TestTheLockOfALateReplyIsClosed(t *testing.T) {
 		"bus lost":       func(_ *testing.T, h *host, _ source.Session, _ func()) { h.bus.Stop() },
 	} {
 		t.Run(name, func(t *testing.T) {
-			h := newHost(t)
-			session := h.connect(t)
+			h, session := newSession(t)
 			sendReply := h.login1.Delay() // logind replies when the test calls sendReply
 			ctx, cancel := context.WithCancel(t.Context())
 			defer cancel()

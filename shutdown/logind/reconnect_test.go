@@ -109,8 +109,7 @@ func openDescriptors(t *testing.T) int {
 
 // The bus ends, and with it the session. The lock stays held, so that a shutdown is still delayed.
 func TestALostBusEndsTheSession(t *testing.T) {
-	h := newHost(t)
-	session := h.connect(t)
+	h, session := newSession(t)
 	_, lock := h.inhibit(t, session)
 	h.bus.Stop()
 	awaitEnd(t, session)
@@ -122,8 +121,7 @@ func TestALostBusEndsTheSession(t *testing.T) {
 // logind gives up its bus name, as when it is stopped. The session ends too, because the next logind may know nothing of it.
 // The lock stays held. A new session can be connected to the next logind.
 func TestANewOwnerEndsTheSession(t *testing.T) {
-	h := newHost(t)
-	session := h.connect(t)
+	h, session := newSession(t)
 	_, lock := h.inhibit(t, session)
 	h.login1.Close()
 	awaitEnd(t, session)

@@ -78,8 +78,7 @@ func TestTheDeadlineIsTheAnnouncementPlusTheLimit(t *testing.T) {
 		"sub-second": {limit: 1500 * time.Microsecond, hasDeadline: true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			h := newHost(t)
-			session := h.connect(t)
+			h, session := newSession(t)
 			h.login1.SetLimit(test.limit) // after Connect: it is read with the event
 			before := time.Now()
 			h.announceShutdown()
@@ -95,8 +94,7 @@ func TestTheDeadlineIsTheAnnouncementPlusTheLimit(t *testing.T) {
 // Signals with invalid bodies, signals about something else, such as sleep, and the cancellation of a shutdown that was never announced
 // are ignored. The last signal announces a shutdown, although with invalid metadata: it is the first event, of an unknown kind.
 func TestSignalsThatAnnounceNothingAreIgnored(t *testing.T) {
-	h := newHost(t)
-	session := h.connect(t)
+	h, session := newSession(t)
 	h.login1.Emit("PrepareForShutdown")
 	h.login1.Emit("PrepareForShutdown", "true")
 	h.login1.Emit("PrepareForShutdown", uint32(1))
@@ -116,8 +114,7 @@ func TestSignalsThatAnnounceNothingAreIgnored(t *testing.T) {
 // Another user of the bus sends signals that look like those of logind and of the bus. They must neither
 // announce a shutdown nor end the session: the first event is logind's own, with the kind kexec.
 func TestForgedSignalsAreIgnored(t *testing.T) {
-	h := newHost(t)
-	session := h.connect(t)
+	h, session := newSession(t)
 	forger := h.bus.Connect()
 
 	// Broadcast: the bus matches the sender.
@@ -141,8 +138,7 @@ func TestForgedSignalsAreIgnored(t *testing.T) {
 // 200 announcements and cancellations arrive before the first event is read. The events must have
 // logind's order, and none may get lost.
 func TestEventsKeepTheirOrder(t *testing.T) {
-	h := newHost(t)
-	session := h.connect(t)
+	h, session := newSession(t)
 	const rounds = 200
 	h.beginShutdownSilently() // otherwise the session, which also polls logind, would find no shutdown and cancel it
 	for range rounds {
@@ -158,8 +154,7 @@ func TestEventsKeepTheirOrder(t *testing.T) {
 // logind v257 cancels a shutdown without a signal. The poll notices it and sends the cancellation. The
 // next shutdown is an event again.
 func TestACancellationWithoutASignalIsPolled(t *testing.T) {
-	h := newHost(t)
-	session := h.connect(t)
+	h, session := newSession(t)
 	h.announceShutdown()
 	requireAnnounced(t, session)
 	h.endShutdownSilently()
@@ -171,8 +166,7 @@ func TestACancellationWithoutASignalIsPolled(t *testing.T) {
 // Pending returns nil without a shutdown. Then logind has a shutdown in progress whose announcement was missed. Pending
 // returns it, and from then on its end is noticed: an event cancels it.
 func TestPendingReadsLogind(t *testing.T) {
-	h := newHost(t)
-	session := h.connect(t)
+	h, session := newSession(t)
 	event, err := session.Pending(t.Context())
 	require.NoError(t, err)
 	require.Nil(t, event)
