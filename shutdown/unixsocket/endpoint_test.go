@@ -67,8 +67,7 @@ func TestARemovedSocketIsRecreated(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			src, path := newSource(t)
-			session := connect(t, src)
+			session, path := newSession(t)
 			harm(t, path)
 			awaitListener(t, path)
 			requireReaches(t, path, session)

@@ -15,8 +15,7 @@ import (
 // 400 connections send half a line and wait. Another host must still get its reply. The agent closes all but 64 of the
 // connections, which limits its descriptors. So at most 64 goroutines are left, one for each, and a few of the session.
 func TestIncompleteLinesBlockNobody(t *testing.T) {
-	src, path := newSource(t)
-	session := connect(t, src)
+	session, path := newSession(t)
 	before := runtime.NumGoroutine()
 	for range 400 {
 		h := dial(t, path)
@@ -49,9 +48,7 @@ func TestAWaitingConnectionIsNotIdle(t *testing.T) {
 	src.SetIdleTimeout(50 * time.Millisecond)
 	session := connect(t, src)
 	lock := takeLock(t, session)
-	h := dial(t, path)
-	h.send("poweroff")
-	nextEvent(t, session)
+	h := announceShutdown(t, path, "poweroff", session)
 	require.NoError(t, h.conn.SetReadDeadline(time.Now().Add(200*time.Millisecond))) // four times the 50 ms
 	_, err := h.in.Peek(1)
 	require.ErrorContains(t, err, "timeout", "there is neither an error nor the end of the connection")
@@ -63,8 +60,7 @@ func TestAWaitingConnectionIsNotIdle(t *testing.T) {
 
 // A line of more than 256 bytes gets an error, and other hosts still reach the agent.
 func TestALongLineIsRefused(t *testing.T) {
-	src, path := newSource(t)
-	session := connect(t, src)
+	session, path := newSession(t)
 	h := dial(t, path)
 	h.send(strings.Repeat("x", 1000))
 	h.requireReply("error: a line is longer than 256 bytes")
@@ -74,20 +70,15 @@ func TestALongLineIsRefused(t *testing.T) {
 // At most 64 hosts may wait for the reply. The next host gets an error instead, but its announcement is an event all the
 // same. The 64 hosts get their reply when the lock is closed.
 func TestTheNumberOfWaitingConnectionsIsLimited(t *testing.T) {
-	src, path := newSource(t)
-	session := connect(t, src)
+	session, path := newSession(t)
 	lock := takeLock(t, session)
 	var waiting []*host
 	for range 64 {
-		h := dial(t, path)
-		h.send("halt")
-		nextEvent(t, session)
+		h := announceShutdown(t, path, "halt", session)
 		waiting = append(waiting, h)
 	}
 
-	h := dial(t, path)
-	h.send("halt")
-	nextEvent(t, session)
+	h := announceShutdown(t, path, "halt", session)
 	h.requireReply("error: too many connections wait for the reply")
 	require.NoError(t, lock.Close())
 	for _, h := range waiting {
@@ -100,9 +91,7 @@ func TestTheNumberOfWaitingConnectionsIsLimited(t *testing.T) {
 func TestACancellationAtTheEndOfASessionHasNoEffect(t *testing.T) {
 	src, path := newSource(t)
 	session := connect(t, src)
-	h := dial(t, path)
-	h.send("reboot")
-	nextEvent(t, session)
+	h := announceShutdown(t, path, "reboot", session)
 	h.requireReply("released")
 	h.send("cancel")
 	require.Eventually(t, func() bool { // the shutdown is no longer pending, but nobody receives the event of the cancellation

@@ -43,6 +43,13 @@ func connect(t *testing.T, src *unixsocket.Source) source.Session {
 	return session
 }
 
+// newSession returns a session of newSource that is closed when the test ends.
+func newSession(t *testing.T) (session source.Session, path string) {
+	t.Helper()
+	src, path := newSource(t)
+	return connect(t, src), path
+}
+
 // host is the connection of a host, such as a script that announces a shutdown.
 type host struct {
 	t    *testing.T
@@ -58,6 +65,15 @@ func dial(t *testing.T, path string) *host {
 	t.Cleanup(func() { require.NoError(t, conn.Close()) })
 	require.NoError(t, conn.SetDeadline(time.Now().Add(testTimeout)))
 	return &host{t: t, conn: conn, in: bufio.NewReader(conn)}
+}
+
+// announceShutdown sends a line from a new host, and waits for the event of the session.
+func announceShutdown(t *testing.T, path, line string, session source.Session) *host {
+	t.Helper()
+	h := dial(t, path)
+	h.send(line)
+	nextEvent(t, session)
+	return h
 }
 
 // send sends a line to the agent.
@@ -123,8 +139,7 @@ func TestInvalidOptionsAreErrors(t *testing.T) {
 // No shutdown is pending until a host announces one, here a reboot in 90 s. The announcement is an event of the session, and
 // the event is then pending.
 func TestAnAnnouncementIsAnEventAndPending(t *testing.T) {
-	src, path := newSource(t)
-	session := connect(t, src)
+	session, path := newSession(t)
 	_, err := session.Pending(t.Context())
 	require.ErrorIs(t, err, errors.ErrUnsupported)
 	before := time.Now()
@@ -141,12 +156,9 @@ func TestAnAnnouncementIsAnEventAndPending(t *testing.T) {
 // A host announces a reboot while a lock is held, and a second lock is taken. The reply comes only when both locks are
 // closed; a second Close of the first lock does not count.
 func TestTheReplyIsSentWhenTheLastLockIsClosed(t *testing.T) {
-	src, path := newSource(t)
-	session := connect(t, src)
+	session, path := newSession(t)
 	lock := takeLock(t, session)
-	h := dial(t, path)
-	h.send("reboot")
-	nextEvent(t, session)
+	h := announceShutdown(t, path, "reboot", session)
 	second := takeLock(t, session)
 	require.NoError(t, lock.Close())
 	require.NoError(t, lock.Close(), "a second Close")
@@ -162,8 +174,7 @@ func TestTheReplyIsSentWhenTheLastLockIsClosed(t *testing.T) {
 // A host waits for the reply to its announcement, because a lock is held. Another host cancels the shutdown, and the waiting
 // host gets the reply "cancelled". No shutdown is pending any more.
 func TestCancelReleasesTheWaitingHosts(t *testing.T) {
-	src, path := newSource(t)
-	session := connect(t, src)
+	session, path := newSession(t)
 	takeLock(t, session)
 	waiting, cancelling := dial(t, path), dial(t, path)
 	waiting.send("poweroff")
@@ -177,8 +188,7 @@ func TestCancelReleasesTheWaitingHosts(t *testing.T) {
 
 // An invalid line gets an error and is no event. The session has a lock, so the host would wait after a valid line.
 func TestInvalidLinesChangeNothing(t *testing.T) {
-	src, path := newSource(t)
-	session := connect(t, src)
+	session, path := newSession(t)
 	takeLock(t, session)
 	h := dial(t, path)
 	for line, want := range map[string]string{
@@ -214,8 +224,7 @@ func TestTheSocketReplacesThatOfADeadAgent(t *testing.T) {
 // Close of a session removes the socket, of which nothing is left in the folder, and closes the channel of events. A second
 // Close does nothing.
 func TestCloseRemovesTheSocket(t *testing.T) {
-	src, path := newSource(t)
-	session := connect(t, src)
+	session, path := newSession(t)
 	require.NoError(t, session.Close())
 	require.NoError(t, session.Close(), "a second Close")
 	require.NoFileExists(t, path)
@@ -253,9 +262,7 @@ func TestAWaitingHostOutlivesTheSession(t *testing.T) {
 	src, path := newSource(t)
 	session := connect(t, src)
 	lock := takeLock(t, session)
-	h := dial(t, path)
-	h.send("poweroff")
-	nextEvent(t, session)
+	h := announceShutdown(t, path, "poweroff", session)
 	require.NoError(t, session.Close())
 
 	next := connect(t, src)
@@ -268,8 +275,7 @@ func TestAWaitingHostOutlivesTheSession(t *testing.T) {
 
 // Options.Delay says that hosts wait 20 s: a request for 21 s gets 20 s and an error.
 func TestRequestDelayIsCappedByTheOption(t *testing.T) {
-	src, _ := newSource(t)
-	session := connect(t, src)
+	session, _ := newSession(t)
 	granted, err := session.RequestDelay(t.Context(), 20*time.Second)
 	require.NoError(t, err)
 	require.Equal(t, 20*time.Second, granted)
