@@ -121,12 +121,10 @@ func podFromDescription(t *testing.T, name string, description []string) *v1.Pod
 func TestConformanceManager(t *testing.T) {
 	vectors := loadManagerVectors(t)
 	for _, c := range vectors.Cases {
-		t.Run(c.Desc, func(t *testing.T) {
-			inBubble(t, vectors.podsOf(t, c), func(t *testing.T, n *node) {
-				n.opts.Plan.NoRollOver = true
-				n.host.Limit = time.Duration(c.After) * time.Second // to which the host can raise its limit
-				vectors.check(t, n, c)
-			})
+		subtestInBubble(t, c.Desc, vectors.podsOf(t, c), func(t *testing.T, n *node) {
+			n.opts.Plan.NoRollOver = true
+			n.host.Limit = time.Duration(c.After) * time.Second // to which the host can raise its limit
+			vectors.check(t, n, c)
 		})
 	}
 }
@@ -138,13 +136,11 @@ func TestConformanceManagerWithHooks(t *testing.T) {
 	for _, c := range vectors.Cases {
 		for _, takes := range []time.Duration{0, 300 * time.Millisecond, time.Hour} {
 			for name, limit := range map[string]time.Duration{"all is granted": 0, "the sum is granted": time.Duration(c.Total) * time.Second} {
-				t.Run(c.Desc+", hooks take "+takes.String()+", "+name, func(t *testing.T) {
-					inBubble(t, vectors.podsOf(t, c), func(t *testing.T, n *node) {
-						n.opts.Plan.NoRollOver = true
-						setSlowHooks(n, takes)
-						n.host.Limit = limit
-						vectors.check(t, n, c)
-					})
+				subtestInBubble(t, c.Desc+", hooks take "+takes.String()+", "+name, vectors.podsOf(t, c), func(t *testing.T, n *node) {
+					n.opts.Plan.NoRollOver = true
+					setSlowHooks(n, takes)
+					n.host.Limit = limit
+					vectors.check(t, n, c)
 				})
 			}
 		}

@@ -86,25 +86,23 @@ func TestTheReportHasTheErrorsOfHooks(t *testing.T) {
 			r.PublishErr = func(int) error { return errBoom }
 		}, want: []string{"failed to publish the node state: boom"}},
 	} {
-		t.Run(test.name, func(t *testing.T) {
-			inBubble(t, webAndEtcd(), func(t *testing.T, n *node) {
-				reporter := &shutdowntest.Reporter{}
-				n.opts.Reporter = reporter
-				n.killer.Default = shutdowntest.Behaviour{Takes: time.Second}
-				test.change(n, reporter)
-				n.run()
-				n.announce()
-				if test.cancel {
-					n.advance(time.Second)
-					n.host.Cancel()
-				}
-				n.advance(time.Minute)
-				got := n.lastReport().Errors
-				require.Len(t, got, len(test.want), "%q", got)
-				for i, want := range test.want {
-					require.Contains(t, got[i], want)
-				}
-			})
+		subtestInBubble(t, test.name, webAndEtcd(), func(t *testing.T, n *node) {
+			reporter := &shutdowntest.Reporter{}
+			n.opts.Reporter = reporter
+			n.killer.Default = shutdowntest.Behaviour{Takes: time.Second}
+			test.change(n, reporter)
+			n.run()
+			n.announce()
+			if test.cancel {
+				n.advance(time.Second)
+				n.host.Cancel()
+			}
+			n.advance(time.Minute)
+			got := n.lastReport().Errors
+			require.Len(t, got, len(test.want), "%q", got)
+			for i, want := range test.want {
+				require.Contains(t, got[i], want)
+			}
 		})
 	}
 }
@@ -113,30 +111,28 @@ func TestTheReportHasTheErrorsOfHooks(t *testing.T) {
 // once.
 func TestOnPlanIsCalledAtTheBeginningAndOnReportAtTheEnd(t *testing.T) {
 	for name, cancels := range map[string]bool{"drained": false, "cancelled": true} {
-		t.Run(name, func(t *testing.T) {
-			inBubble(t, list(shutdowntest.Pod("web", regularPriority, 60), shutdowntest.Pod("etcd", criticalPriority, 5)), func(t *testing.T, n *node) {
-				n.killer.Default = shutdowntest.Behaviour{Takes: 4 * time.Second}
-				plans, reports := make(chan plan.Plan, 9), make(chan shutdown.Report, 9)
-				n.opts.OnPlan = func(_ context.Context, p plan.Plan) { plans <- p }
-				n.opts.OnReport = func(_ context.Context, r shutdown.Report) { reports <- r }
-				n.run()
-				n.host.Announce(source.Event{Kind: source.KindReboot, Deadline: time.Now().Add(20 * time.Second)})
-				synctest.Wait()
-				require.Len(t, plans, 1, "the drain has begun")
-				// 2/3 and 1/3 of the 20 s until the deadline, in whole seconds; etcd has a grace period of 5 s.
-				require.Equal(t, map[string]int64{"web": 13, "etcd": 5}, granted(<-plans))
-				require.Empty(t, reports, "it is not over")
-				if cancels {
-					n.host.Cancel()
-				}
-				n.advance(time.Minute)
-				require.Empty(t, plans, "OnPlan was called once")
-				require.Len(t, reports, 1)
-				report := <-reports
-				require.Equal(t, source.KindReboot, report.Kind)
-				require.Equal(t, cancels, report.Cancelled)
-				require.Equal(t, n.lastReport(), report)
-			})
+		subtestInBubble(t, name, list(shutdowntest.Pod("web", regularPriority, 60), shutdowntest.Pod("etcd", criticalPriority, 5)), func(t *testing.T, n *node) {
+			n.killer.Default = shutdowntest.Behaviour{Takes: 4 * time.Second}
+			plans, reports := make(chan plan.Plan, 9), make(chan shutdown.Report, 9)
+			n.opts.OnPlan = func(_ context.Context, p plan.Plan) { plans <- p }
+			n.opts.OnReport = func(_ context.Context, r shutdown.Report) { reports <- r }
+			n.run()
+			n.host.Announce(source.Event{Kind: source.KindReboot, Deadline: time.Now().Add(20 * time.Second)})
+			synctest.Wait()
+			require.Len(t, plans, 1, "the drain has begun")
+			// 2/3 and 1/3 of the 20 s until the deadline, in whole seconds; etcd has a grace period of 5 s.
+			require.Equal(t, map[string]int64{"web": 13, "etcd": 5}, granted(<-plans))
+			require.Empty(t, reports, "it is not over")
+			if cancels {
+				n.host.Cancel()
+			}
+			n.advance(time.Minute)
+			require.Empty(t, plans, "OnPlan was called once")
+			require.Len(t, reports, 1)
+			report := <-reports
+			require.Equal(t, source.KindReboot, report.Kind)
+			require.Equal(t, cancels, report.Cancelled)
+			require.Equal(t, n.lastReport(), report)
 		})
 	}
 }
@@ -158,26 +154,24 @@ func TestPrepareRunsBeforeThePodsAreListed(t *testing.T) {
 		// 11 s are left: two thirds give web 7 whole seconds, and etcd has the other 4 s.
 		"Prepare hangs, the host waits 13 s": {limit: 13 * time.Second, takes: time.Hour, listed: 2 * time.Second, granted: map[string]int64{"web": 7, "etcd": 4}, errs: hangs},
 	} {
-		t.Run(name, func(t *testing.T) {
-			inBubble(t, nil, func(t *testing.T, n *node) {
-				useGreedyPods(n)
-				n.opts.Prepare = func(ctx context.Context) error { return waitOrCancelled(ctx, test.takes) }
-				var listed []time.Time
-				n.opts.ListPods = shutdown.ListPodsFunc(func() []*v1.Pod {
-					listed = append(listed, time.Now())
-					return n.currentPods()
-				}, nil)
-				n.run()
-				require.Equal(t, []time.Duration{34500 * time.Millisecond}, n.host.RequestedDelays())
+		subtestInBubble(t, name, nil, func(t *testing.T, n *node) {
+			useGreedyPods(n)
+			n.opts.Prepare = func(ctx context.Context) error { return waitOrCancelled(ctx, test.takes) }
+			var listed []time.Time
+			n.opts.ListPods = shutdown.ListPodsFunc(func() []*v1.Pod {
+				listed = append(listed, time.Now())
+				return n.currentPods()
+			}, nil)
+			n.run()
+			require.Equal(t, []time.Duration{34500 * time.Millisecond}, n.host.RequestedDelays())
 
-				began := time.Now()
-				n.host.Announce(source.Event{Deadline: began.Add(test.limit)})
-				n.advance(2 * time.Minute)
-				require.Equal(t, test.listed, listed[0].Sub(began))
-				require.Equal(t, test.granted, n.grantedSeconds())
-				require.Equal(t, test.errs, n.lastReport().Errors)
-				require.LessOrEqual(t, n.releasedAfter(began), test.limit)
-			})
+			began := time.Now()
+			n.host.Announce(source.Event{Deadline: began.Add(test.limit)})
+			n.advance(2 * time.Minute)
+			require.Equal(t, test.listed, listed[0].Sub(began))
+			require.Equal(t, test.granted, n.grantedSeconds())
+			require.Equal(t, test.errs, n.lastReport().Errors)
+			require.LessOrEqual(t, n.releasedAfter(began), test.limit)
 		})
 	}
 }

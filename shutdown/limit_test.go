@@ -113,32 +113,30 @@ func TestADrainLogsItsTimeAndWhatSetsIt(t *testing.T) {
 		siteFile:                        {change: func(n *node) { n.setLimit(15 * time.Second) }, least: 13 * time.Second, most: 15 * time.Second},
 		"the announcement":              {change: func(n *node) { n.setLimit(20 * time.Second) }, deadline: 8 * time.Second, least: 7 * time.Second, most: 8 * time.Second},
 	} {
-		t.Run(setBy, func(t *testing.T) {
-			inBubble(t, list(shutdowntest.Pod("web", regularPriority, 5)), func(t *testing.T, n *node) {
-				if c.change != nil {
-					c.change(n)
-				}
-				n.run()
-				event := source.Event{Kind: source.KindReboot}
-				if c.deadline != 0 {
-					event.Deadline = time.Now().Add(c.deadline)
-				}
-				if hostIsWatched := n.m.Inhibitor().Off == ""; !hostIsWatched {
-					require.NoError(t, n.m.Trigger(event))
-				} else {
-					n.host.Announce(event)
-				}
-				synctest.Wait()
-				first := n.log.valuesWith("setBy")
-				require.Equal(t, setBy, first["setBy"])
-				require.Equal(t, source.KindReboot, first["kind"])
-				if c.most == 0 {
-					require.NotContains(t, first, "time", "it is not known before the list of the pods")
-				} else {
-					require.GreaterOrEqual(t, first["time"], c.least)
-					require.LessOrEqual(t, first["time"], c.most)
-				}
-			})
+		subtestInBubble(t, setBy, list(shutdowntest.Pod("web", regularPriority, 5)), func(t *testing.T, n *node) {
+			if c.change != nil {
+				c.change(n)
+			}
+			n.run()
+			event := source.Event{Kind: source.KindReboot}
+			if c.deadline != 0 {
+				event.Deadline = time.Now().Add(c.deadline)
+			}
+			if hostIsWatched := n.m.Inhibitor().Off == ""; !hostIsWatched {
+				require.NoError(t, n.m.Trigger(event))
+			} else {
+				n.host.Announce(event)
+			}
+			synctest.Wait()
+			first := n.log.valuesWith("setBy")
+			require.Equal(t, setBy, first["setBy"])
+			require.Equal(t, source.KindReboot, first["kind"])
+			if c.most == 0 {
+				require.NotContains(t, first, "time", "it is not known before the list of the pods")
+			} else {
+				require.GreaterOrEqual(t, first["time"], c.least)
+				require.LessOrEqual(t, first["time"], c.most)
+			}
 		})
 	}
 }

@@ -186,15 +186,13 @@ func TestFailuresAreLoggedOnce(t *testing.T) {
 			n.opts.ListPods = func(context.Context) ([]*v1.Pod, error) { return nil, errors.New("no cache") }
 		},
 	} {
-		t.Run(name, func(t *testing.T) {
-			inBubble(t, list(shutdowntest.Pod("web", regularPriority, 5)), func(t *testing.T, n *node) {
-				fail(n)
-				n.run()
-				n.advance(time.Second)
-				n.announce()
-				n.advance(time.Minute)
-				require.Len(t, n.log.errors(), 1)
-			})
+		subtestInBubble(t, name, list(shutdowntest.Pod("web", regularPriority, 5)), func(t *testing.T, n *node) {
+			fail(n)
+			n.run()
+			n.advance(time.Second)
+			n.announce()
+			n.advance(time.Minute)
+			require.Len(t, n.log.errors(), 1)
 		})
 	}
 }

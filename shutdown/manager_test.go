@@ -128,25 +128,23 @@ func TestReadyIsClosedByRun(t *testing.T) {
 		"the host has not answered": {set: func(n *node) { n.opts.Source = silentHost{} }, ended: true},
 		"the context has ended":     {set: func(*node) {}, ended: true},
 	} {
-		t.Run(name, func(t *testing.T) {
-			inBubble(t, nil, func(t *testing.T, n *node) {
-				test.set(n)
-				m, err := shutdown.NewManager(n.opts)
-				require.NoError(t, err)
-				ready := m.Ready()
-				n.advance(time.Second)
-				select {
-				case <-ready:
-					require.Fail(t, "Run has not begun")
-				default:
-				}
-				n.start(m)
-				if test.ended {
-					n.end()
-				}
-				<-ready
-				require.Equal(t, test.locks, n.host.Held())
-			})
+		subtestInBubble(t, name, nil, func(t *testing.T, n *node) {
+			test.set(n)
+			m, err := shutdown.NewManager(n.opts)
+			require.NoError(t, err)
+			ready := m.Ready()
+			n.advance(time.Second)
+			select {
+			case <-ready:
+				require.Fail(t, "Run has not begun")
+			default:
+			}
+			n.start(m)
+			if test.ended {
+				n.end()
+			}
+			<-ready
+			require.Equal(t, test.locks, n.host.Held())
 		})
 	}
 }

@@ -77,25 +77,23 @@ func TestPodsThatAreAdmittedWithoutRunAreLogged(t *testing.T) {
 		"Run is called":    {hasSource: true, runs: true},
 		"without a host":   {},
 	} {
-		t.Run(name, func(t *testing.T) {
-			inBubble(t, nil, func(t *testing.T, n *node) {
-				klog.SetLogger(n.log.Logger)
-				defer klog.SetLogger(klog.Logger{})
-				if !c.hasSource {
-					n.opts.Source = nil
-				}
-				n.newManager()
-				require.True(t, n.admitsNewPods())
-				if c.runs {
-					n.start(n.m)
-				}
-				n.advance(10 * time.Second)
-				require.True(t, n.admitsNewPods())
-				require.True(t, n.admitsNewPods())
-				synctest.Wait()
-				lines := n.log.matching(func(l ktesting.LogEntry) bool { return strings.HasPrefix(l.Message, "Pods are admitted, but") })
-				require.Len(t, lines, c.lines)
-			})
+		subtestInBubble(t, name, nil, func(t *testing.T, n *node) {
+			klog.SetLogger(n.log.Logger)
+			defer klog.SetLogger(klog.Logger{})
+			if !c.hasSource {
+				n.opts.Source = nil
+			}
+			n.newManager()
+			require.True(t, n.admitsNewPods())
+			if c.runs {
+				n.start(n.m)
+			}
+			n.advance(10 * time.Second)
+			require.True(t, n.admitsNewPods())
+			require.True(t, n.admitsNewPods())
+			synctest.Wait()
+			lines := n.log.matching(func(l ktesting.LogEntry) bool { return strings.HasPrefix(l.Message, "Pods are admitted, but") })
+			require.Len(t, lines, c.lines)
 		})
 	}
 }
@@ -243,26 +241,24 @@ func TestPodsThatAreListedAfterTheirKillsAreLogged(t *testing.T) {
 		"the pod has failed":             {pods: list(failed)},
 		"all containers have terminated": {pods: list(terminated)},
 	} {
-		t.Run(name, func(t *testing.T) {
-			inBubble(t, c.pods, func(t *testing.T, n *node) {
-				n.killer.Default = c.kill
-				n.opts.Killer = shutdown.PodKillerFunc(func(ctx context.Context, pod *v1.Pod, req shutdown.KillRequest) (shutdown.KillResult, error) {
-					result, err := n.killer.KillPod(ctx, pod, req)
-					result.Outcome = cmp.Or(c.outcome, result.Outcome)
-					return result, err
-				})
-				n.run()
-				n.advance(time.Second)
-				n.announce()
-				n.advance(time.Minute)
-				lines := n.log.matching(func(l ktesting.LogEntry) bool { return strings.HasPrefix(l.Message, "Options.ListPods still lists") })
-				if c.isLogged {
-					require.Len(t, lines, 1)
-					require.Contains(t, lines[0].Message, "first: default/web)")
-				} else {
-					require.Empty(t, lines)
-				}
+		subtestInBubble(t, name, c.pods, func(t *testing.T, n *node) {
+			n.killer.Default = c.kill
+			n.opts.Killer = shutdown.PodKillerFunc(func(ctx context.Context, pod *v1.Pod, req shutdown.KillRequest) (shutdown.KillResult, error) {
+				result, err := n.killer.KillPod(ctx, pod, req)
+				result.Outcome = cmp.Or(c.outcome, result.Outcome)
+				return result, err
 			})
+			n.run()
+			n.advance(time.Second)
+			n.announce()
+			n.advance(time.Minute)
+			lines := n.log.matching(func(l ktesting.LogEntry) bool { return strings.HasPrefix(l.Message, "Options.ListPods still lists") })
+			if c.isLogged {
+				require.Len(t, lines, 1)
+				require.Contains(t, lines[0].Message, "first: default/web)")
+			} else {
+				require.Empty(t, lines)
+			}
 		})
 	}
 }
@@ -288,15 +284,13 @@ func TestTheReportSaysWhyTheAPIServerHasNotAcceptedSomething(t *testing.T) {
 			errs:     []string{"failed to mark 1 pods not ready: no patch", flushError},
 		},
 	} {
-		t.Run(name, func(t *testing.T) {
-			inBubble(t, webAndEtcd(), func(t *testing.T, n *node) {
-				n.setLimit(c.limit)
-				n.opts.Reporter = c.reporter
-				n.run()
-				n.announce()
-				n.advance(time.Minute)
-				require.Equal(t, c.errs, n.lastReport().Errors)
-			})
+		subtestInBubble(t, name, webAndEtcd(), func(t *testing.T, n *node) {
+			n.setLimit(c.limit)
+			n.opts.Reporter = c.reporter
+			n.run()
+			n.announce()
+			n.advance(time.Minute)
+			require.Equal(t, c.errs, n.lastReport().Errors)
 		})
 	}
 }
@@ -338,12 +332,10 @@ func TestABucketWithoutTimeIsLogged(t *testing.T) {
 		}}, []int32{0}},
 		"two-field form": {config(30*time.Second, 0), nil},
 	} {
-		t.Run(name, func(t *testing.T) {
-			inBubble(t, nil, func(t *testing.T, n *node) {
-				n.opts.Config = c.config
-				n.run()
-				require.Equal(t, c.want, n.log.valuesWith("priorities")["priorities"])
-			})
+		subtestInBubble(t, name, nil, func(t *testing.T, n *node) {
+			n.opts.Config = c.config
+			n.run()
+			require.Equal(t, c.want, n.log.valuesWith("priorities")["priorities"])
 		})
 	}
 }

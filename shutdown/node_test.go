@@ -61,6 +61,12 @@ func inBubble(t *testing.T, pods []*v1.Pod, test func(t *testing.T, n *node)) {
 	})
 }
 
+// subtestInBubble runs a subtest as inBubble runs a test.
+func subtestInBubble(t *testing.T, name string, pods []*v1.Pod, test func(t *testing.T, n *node)) {
+	t.Helper()
+	t.Run(name, func(t *testing.T) { inBubble(t, pods, test) })
+}
+
 // inBubbleWithState runs a test in a bubble, with a node that has an empty state folder. The test starts the manager
 // with runOnBoot(one).
 func inBubbleWithState(t *testing.T, pods []*v1.Pod, test func(t *testing.T, n *node, one *boot)) {

@@ -51,12 +51,10 @@ func TestTheRequestedDelayCoversAllSteps(t *testing.T) {
 		"1 s for Hold":     {set: func(n *node) { enableAllSteps(n); n.opts.Plan.HoldTimeout = time.Second }, want: kills + publishing + time.Second + buckets},
 		"no publishing":    {set: func(n *node) { enableAllSteps(n); n.opts.Plan.PublishTimeout = -1 }, want: kills + hold + buckets},
 	} {
-		t.Run(name, func(t *testing.T) {
-			inBubble(t, nil, func(t *testing.T, n *node) {
-				c.set(n)
-				n.run()
-				require.Equal(t, []time.Duration{c.want}, n.host.RequestedDelays())
-			})
+		subtestInBubble(t, name, nil, func(t *testing.T, n *node) {
+			c.set(n)
+			n.run()
+			require.Equal(t, []time.Duration{c.want}, n.host.RequestedDelays())
 		})
 	}
 }
@@ -74,24 +72,22 @@ func TestALimitThatCoversTheBucketsIsNoError(t *testing.T) {
 		"all steps, long enough":  {limit: 30 * time.Second, allSteps: true},
 		"all steps, too short":    {limit: 30*time.Second - 1, allSteps: true, isError: true},
 	} {
-		t.Run(name, func(t *testing.T) {
-			inBubble(t, nil, func(t *testing.T, n *node) {
-				if c.allSteps {
-					enableAllSteps(n)
-					n.opts.Hold = nil
-				}
-				n.host.Limit = c.limit
-				n.run()
-				require.Equal(t, c.limit, n.m.Inhibitor().Granted)
-				require.True(t, n.m.Inhibitor().Held)
-				if c.isError {
-					require.ErrorContains(t, n.m.Inhibitor().Err, "at most")
-					return
-				}
-				require.NoError(t, n.m.Inhibitor().Err)
-				n.advance(10 * time.Minute)
-				require.Empty(t, n.events.all(), "no warning")
-			})
+		subtestInBubble(t, name, nil, func(t *testing.T, n *node) {
+			if c.allSteps {
+				enableAllSteps(n)
+				n.opts.Hold = nil
+			}
+			n.host.Limit = c.limit
+			n.run()
+			require.Equal(t, c.limit, n.m.Inhibitor().Granted)
+			require.True(t, n.m.Inhibitor().Held)
+			if c.isError {
+				require.ErrorContains(t, n.m.Inhibitor().Err, "at most")
+				return
+			}
+			require.NoError(t, n.m.Inhibitor().Err)
+			n.advance(10 * time.Minute)
+			require.Empty(t, n.events.all(), "no warning")
 		})
 	}
 }
@@ -109,14 +105,12 @@ func TestPlanAppliesTheLimitsOfHostAndOptions(t *testing.T) {
 		"a host without a limit":      {func(n *node) { n.host.Limit = math.MaxInt64 }, map[string]int64{"web": 20, "plain": 20, "etcd": 10}},
 		"no schedule":                 {func(n *node) { n.opts.Config = plan.Config{} }, map[string]int64{"web": 600, "plain": 30, "etcd": 600}},
 	} {
-		t.Run(name, func(t *testing.T) {
-			inBubble(t, nil, func(t *testing.T, n *node) {
-				useGreedyPods(n)
-				n.setPods(append(n.currentPods(), shutdowntest.Pod("plain", regularPriority, noGrace))...)
-				c.set(n)
-				n.run()
-				require.Equal(t, c.want, granted(n.m.Plan()))
-			})
+		subtestInBubble(t, name, nil, func(t *testing.T, n *node) {
+			useGreedyPods(n)
+			n.setPods(append(n.currentPods(), shutdowntest.Pod("plain", regularPriority, noGrace))...)
+			c.set(n)
+			n.run()
+			require.Equal(t, c.want, granted(n.m.Plan()))
 		})
 	}
 }
@@ -132,24 +126,22 @@ func TestOnlyAnEarlierDeadlineShortensADrain(t *testing.T) {
 		"after the 42.5 s of Hold and the kills":  {deadline: 43 * time.Second, want: map[string]int64{"web": 20, "etcd": 10}},
 		"with the 30 s of the pods, 1 s has gone": {deadline: 30 * time.Second, want: map[string]int64{"web": 20 - 1, "etcd": 10}},
 	} {
-		t.Run(name, func(t *testing.T) {
-			inBubble(t, nil, func(t *testing.T, n *node) {
-				useGreedyPods(n)
-				holds := 0
-				n.opts.Hold = func(ctx context.Context) error {
-					holds++
-					<-ctx.Done()
-					return context.Cause(ctx)
-				}
-				n.run()
-				began := time.Now()
-				n.host.Announce(source.Event{Deadline: began.Add(30 * time.Minute)})
-				n.advance(time.Second)
-				n.host.Announce(source.Event{Deadline: began.Add(c.deadline)})
-				n.advance(5 * time.Minute)
-				require.Equal(t, 1, holds)
-				require.Equal(t, c.want, n.grantedSeconds())
-			})
+		subtestInBubble(t, name, nil, func(t *testing.T, n *node) {
+			useGreedyPods(n)
+			holds := 0
+			n.opts.Hold = func(ctx context.Context) error {
+				holds++
+				<-ctx.Done()
+				return context.Cause(ctx)
+			}
+			n.run()
+			began := time.Now()
+			n.host.Announce(source.Event{Deadline: began.Add(30 * time.Minute)})
+			n.advance(time.Second)
+			n.host.Announce(source.Event{Deadline: began.Add(c.deadline)})
+			n.advance(5 * time.Minute)
+			require.Equal(t, 1, holds)
+			require.Equal(t, c.want, n.grantedSeconds())
 		})
 	}
 }

@@ -86,29 +86,27 @@ func TestAListThatIsNotReadyDelaysTheFirstBucket(t *testing.T) {
 			return n.currentPods(), nil
 		}, killed: 5 * time.Second, web: 20 - 5, err: "the list of the pods did not return in time"},
 	} {
-		t.Run(name, func(t *testing.T) {
-			inBubble(t, webAndEtcd(), func(t *testing.T, n *node) {
-				over := make(chan struct{})
-				var announced atomic.Pointer[time.Time] // when the shutdown was announced; nil: not yet
-				n.opts.ListPods = func(context.Context) ([]*v1.Pod, error) {
-					if began := announced.Load(); began != nil {
-						return test.pods(n, *began, over)
-					}
-					return n.currentPods(), nil
+		subtestInBubble(t, name, webAndEtcd(), func(t *testing.T, n *node) {
+			over := make(chan struct{})
+			var announced atomic.Pointer[time.Time] // when the shutdown was announced; nil: not yet
+			n.opts.ListPods = func(context.Context) ([]*v1.Pod, error) {
+				if began := announced.Load(); began != nil {
+					return test.pods(n, *began, over)
 				}
-				n.killer.Default = shutdowntest.Behaviour{Takes: time.Second}
-				n.run()
-				began := time.Now()
-				announced.Store(&began)
-				n.announce()
-				n.advance(time.Minute)
-				close(over)
-				require.Equal(t, test.killed, n.killedAfter("web", began))
-				require.Equal(t, test.killed+time.Second, n.killedAfter("etcd", began))
-				require.Equal(t, test.web, n.grantedSeconds()["web"])
-				require.GreaterOrEqual(t, n.grantedSeconds()["etcd"], int64(10))
-				require.Equal(t, []string{test.err}, n.lastReport().Errors)
-			})
+				return n.currentPods(), nil
+			}
+			n.killer.Default = shutdowntest.Behaviour{Takes: time.Second}
+			n.run()
+			began := time.Now()
+			announced.Store(&began)
+			n.announce()
+			n.advance(time.Minute)
+			close(over)
+			require.Equal(t, test.killed, n.killedAfter("web", began))
+			require.Equal(t, test.killed+time.Second, n.killedAfter("etcd", began))
+			require.Equal(t, test.web, n.grantedSeconds()["web"])
+			require.GreaterOrEqual(t, n.grantedSeconds()["etcd"], int64(10))
+			require.Equal(t, []string{test.err}, n.lastReport().Errors)
 		})
 	}
 }

@@ -98,19 +98,17 @@ func TestStatusesAreSentTenAtATime(t *testing.T) {
 		"slow server":                          {requestTakes: 500 * time.Millisecond},
 		"pods that use all their grace period": {podsTake: time.Hour, requestTakes: 20 * time.Millisecond},
 	} {
-		t.Run(name, func(t *testing.T) {
-			inBubble(t, manyPods(500), func(t *testing.T, n *node) {
-				n.killer.Default = shutdowntest.Behaviour{Takes: test.podsTake}
-				server := newSlowServer(test.requestTakes)
-				n.opts.Reporter = server
-				n.run()
-				began := time.Now()
-				n.announce()
-				n.advance(time.Minute)
-				require.Len(t, server.acknowledged, 500)
-				require.Equal(t, server.last.Sub(began), n.releasedAfter(began))
-				require.Empty(t, n.lastReport().Errors)
-			})
+		subtestInBubble(t, name, manyPods(500), func(t *testing.T, n *node) {
+			n.killer.Default = shutdowntest.Behaviour{Takes: test.podsTake}
+			server := newSlowServer(test.requestTakes)
+			n.opts.Reporter = server
+			n.run()
+			began := time.Now()
+			n.announce()
+			n.advance(time.Minute)
+			require.Len(t, server.acknowledged, 500)
+			require.Equal(t, server.last.Sub(began), n.releasedAfter(began))
+			require.Empty(t, n.lastReport().Errors)
 		})
 	}
 }

@@ -94,23 +94,21 @@ func TestCallsOfTerminateAllShareOneDrain(t *testing.T) {
 // killed, and their final statuses are sent.
 func TestTerminateAllContinuesAfterRun(t *testing.T) {
 	for name, announced := range map[string]bool{"alone": false, "during a shutdown": true} {
-		t.Run(name, func(t *testing.T) {
-			inBubble(t, webAndEtcd(), func(t *testing.T, n *node) {
-				reporter := &shutdowntest.Reporter{FlushTakes: 100 * time.Millisecond}
-				n.opts.Reporter = reporter
-				n.killer.Default = shutdowntest.Behaviour{Takes: 4 * time.Second}
-				n.run()
-				if announced {
-					n.announce()
-				}
-				done := n.terminateAll()
-				n.advance(time.Second)
-				requireEnded(t, n.stopRun())
-				require.NoError(t, <-done)
-				_, isKilled := n.killer.Kill("etcd")
-				require.True(t, isKilled)
-				require.Len(t, reporter.Flushed(), 2, "their final statuses")
-			})
+		subtestInBubble(t, name, webAndEtcd(), func(t *testing.T, n *node) {
+			reporter := &shutdowntest.Reporter{FlushTakes: 100 * time.Millisecond}
+			n.opts.Reporter = reporter
+			n.killer.Default = shutdowntest.Behaviour{Takes: 4 * time.Second}
+			n.run()
+			if announced {
+				n.announce()
+			}
+			done := n.terminateAll()
+			n.advance(time.Second)
+			requireEnded(t, n.stopRun())
+			require.NoError(t, <-done)
+			_, isKilled := n.killer.Kill("etcd")
+			require.True(t, isKilled)
+			require.Len(t, reporter.Flushed(), 2, "their final statuses")
 		})
 	}
 }
@@ -178,21 +176,19 @@ func TestTerminateAllEndsWithItsContext(t *testing.T) {
 // TerminateAll then cancels the call of the killer, waits another 10 s for it, and names the call too.
 func TestTerminateAllWaitsTenSecondsForAKillerThatHangs(t *testing.T) {
 	for name, runs := range map[string]bool{"during Run": true, "without Run": false} {
-		t.Run(name, func(t *testing.T) {
-			inBubble(t, list(shutdowntest.Pod("web", regularPriority, 5)), func(t *testing.T, n *node) {
-				n.killer.Default = shutdowntest.Behaviour{Hangs: true, IgnoresContext: true}
-				want, waited := "pod default/web: not known to have ended", 10*time.Second
-				if runs {
-					n.run()
-				} else {
-					n.newManager()
-					want, waited = want+"\ncalls that have not returned: Options.Killer for pod default/web", 20*time.Second
-				}
-				report, err := n.m.TerminateAll(t.Context())
-				require.EqualError(t, err, want)
-				require.Equal(t, waited, time.Since(report.Ended))
-				n.killer.Release()
-			})
+		subtestInBubble(t, name, list(shutdowntest.Pod("web", regularPriority, 5)), func(t *testing.T, n *node) {
+			n.killer.Default = shutdowntest.Behaviour{Hangs: true, IgnoresContext: true}
+			want, waited := "pod default/web: not known to have ended", 10*time.Second
+			if runs {
+				n.run()
+			} else {
+				n.newManager()
+				want, waited = want+"\ncalls that have not returned: Options.Killer for pod default/web", 20*time.Second
+			}
+			report, err := n.m.TerminateAll(t.Context())
+			require.EqualError(t, err, want)
+			require.Equal(t, waited, time.Since(report.Ended))
+			n.killer.Release()
 		})
 	}
 }
@@ -213,27 +209,25 @@ func TestTerminateAllWaitsForOnReport(t *testing.T) {
 		"slow OnReport without Run":  {takes: 15 * time.Second, timeout: time.Hour, took: 15 * time.Second},
 		"OnReport hangs without Run": {takes: time.Minute, timeout: time.Hour, took: 20 * time.Second, err: "calls that have not returned: Options.OnReport"},
 	} {
-		t.Run(name, func(t *testing.T) {
-			inBubble(t, webAndEtcd(), func(t *testing.T, n *node) {
-				n.opts.OnReport = func(context.Context, shutdown.Report) { <-time.After(test.takes) }
-				if test.runs {
-					n.run()
-				} else {
-					n.newManager()
-				}
-				ctx, cancel := context.WithTimeout(t.Context(), test.timeout)
-				defer cancel()
-				began := time.Now()
-				report, err := n.m.TerminateAll(ctx)
-				require.Len(t, report.Pods, 2)
-				require.Equal(t, test.took, time.Since(began))
-				if test.err == "" {
-					require.NoError(t, err)
-				} else {
-					require.EqualError(t, err, test.err)
-				}
-				n.advance(time.Minute)
-			})
+		subtestInBubble(t, name, webAndEtcd(), func(t *testing.T, n *node) {
+			n.opts.OnReport = func(context.Context, shutdown.Report) { <-time.After(test.takes) }
+			if test.runs {
+				n.run()
+			} else {
+				n.newManager()
+			}
+			ctx, cancel := context.WithTimeout(t.Context(), test.timeout)
+			defer cancel()
+			began := time.Now()
+			report, err := n.m.TerminateAll(ctx)
+			require.Len(t, report.Pods, 2)
+			require.Equal(t, test.took, time.Since(began))
+			if test.err == "" {
+				require.NoError(t, err)
+			} else {
+				require.EqualError(t, err, test.err)
+			}
+			n.advance(time.Minute)
 		})
 	}
 }
