@@ -75,6 +75,13 @@ func newTestbed(t *testing.T, pods ...*v1.Pod) *testbed {
 	return b
 }
 
+// endBySIGTERM sends SIGTERM to the agent, which must end without an error.
+func (b *testbed) endBySIGTERM() {
+	b.t.Helper()
+	b.signals <- syscall.SIGTERM
+	require.NoError(b.t, <-b.result)
+}
+
 // Write receives the output of the agent.
 func (b *testbed) Write(p []byte) (int, error) {
 	b.mu.Lock()
@@ -176,8 +183,7 @@ func TestPodsAreDrainedInOrderUnderTheLock(t *testing.T) {
 		require.Contains(t, b.states(), "STATUS=The pods have been stopped")
 		require.Zero(t, b.host.Held(), "the lock is released")
 
-		b.signals <- syscall.SIGTERM
-		require.NoError(t, <-b.result)
+		b.endBySIGTERM()
 	})
 }
 
@@ -232,8 +238,7 @@ func TestAPriorityOfTheAPIServerIsStoredInAShutdown(t *testing.T) {
 				b.advance(10 * time.Second)
 				require.Contains(t, b.output(), "ns/db      1000       5s    3s  stopped in time")
 				require.Equal(t, int32(1000), storedPriority())
-				b.signals <- syscall.SIGTERM
-				require.NoError(t, <-b.result)
+				b.endBySIGTERM()
 			})
 		})
 	}
@@ -292,8 +297,7 @@ func TestASignalWaitsForTheShutdownThatFollowsACancelledOne(t *testing.T) {
 		b.advance(time.Second)
 		b.host.Announce(source.Event{})
 		b.advance(time.Second)
-		b.signals <- syscall.SIGTERM
-		require.NoError(t, <-b.result)
+		b.endBySIGTERM()
 		require.Contains(t, b.output(), "ns/db                    gone after 3s: stopped in time")
 	})
 }
@@ -345,8 +349,7 @@ func TestARuntimeThatComesLate(t *testing.T) {
 		b.host.Announce(source.Event{})
 		b.advance(10 * time.Second)
 		require.Equal(t, 2, strings.Count(b.output(), "ns/web                   has 5s to stop\n"), "once in each shutdown")
-		b.signals <- syscall.SIGTERM
-		require.NoError(t, <-b.result)
+		b.endBySIGTERM()
 	})
 }
 
@@ -415,8 +418,7 @@ func TestAHookThatHasRunDoesNotRunAgain(t *testing.T) {
 			second.start()
 			second.awaitState("STATUS=The pods have been stopped")
 			require.Equal(t, test.commands, runtime.commands.Load())
-			second.signals <- syscall.SIGTERM
-			require.NoError(t, <-second.result)
+			second.endBySIGTERM()
 			report, found, err := shutdown.StoredReport(dir)
 			require.NoError(t, err)
 			require.True(t, found)
@@ -431,8 +433,7 @@ func TestAHookThatHasRunDoesNotRunAgain(t *testing.T) {
 			third.start()
 			third.awaitState("READY=1")
 			require.NoDirExists(t, hooks, "the files that say which hooks have run")
-			third.signals <- syscall.SIGTERM
-			require.NoError(t, <-third.result)
+			third.endBySIGTERM()
 		})
 	}
 }
@@ -493,8 +494,7 @@ func TestACompleteDrainIsAcknowledged(t *testing.T) {
 		b.opts.Notice = provider
 		b.run()
 		b.advanceUntil("STATUS=The pods have been stopped")
-		b.signals <- syscall.SIGTERM
-		require.NoError(t, <-b.result)
+		b.endBySIGTERM()
 		require.EqualValues(t, 1, acknowledged.Load())
 	})
 }
@@ -604,15 +604,13 @@ func TestDrainAndUndrain(t *testing.T) {
 		require.Equal(t, "Graceful", report.Shutdown.Pods[0].Outcome)
 	}
 	awaitStatus(drained)
-	b.signals <- syscall.SIGTERM
-	require.NoError(t, <-b.result)
+	b.endBySIGTERM()
 	start()
 	awaitStatus(drained)
 
 	require.NoError(t, ask(http.MethodPost, "/undrain", &api.Meta{}))
 	awaitStatus(idle)
-	b.signals <- syscall.SIGTERM
-	require.NoError(t, <-b.result)
+	b.endBySIGTERM()
 }
 
 // A node was drained, and the unit that was stopped cannot be started again, because no systemd answers. POST /undrain answers

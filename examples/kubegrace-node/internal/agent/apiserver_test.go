@@ -10,7 +10,6 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
@@ -135,8 +134,7 @@ func TestAReplacedKubeconfigIsLoaded(t *testing.T) {
 			second.writeKubeconfig(t, file)
 			awaitPriority(8)
 			await(isThere)
-			b.signals <- syscall.SIGTERM
-			require.NoError(t, <-b.result)
+			b.endBySIGTERM()
 		})
 	}
 }
