@@ -16,15 +16,17 @@ import (
 	"k8s.io/kubernetes/pkg/vectors"
 )
 
+// notBegun is the grace period in the status of a pod whose termination has not begun.
+const notBegun = 0
+
 // effectiveGracePeriod calls calculateEffectiveGracePeriod for a kill of a pod whose termination has begun with a grace
-// period in seconds; 0: it has not begun.
+// period in seconds, or has notBegun.
 func effectiveGracePeriod(begunWith int64, pod *v1.Pod, override *int64) (seconds int64, shortened bool) {
 	return calculateEffectiveGracePeriod(&podSyncStatus{gracePeriod: begunWith}, pod, &KillPodOptions{PodTerminationGracePeriodSecondsOverride: override})
 }
 
 // The cases of the kubelet's Test_calculateEffectiveGracePeriod: the grace period of a kill of a pod whose termination has not
-// begun. If the termination has begun with 1 s more than that, a kill whose override is that grace period shortens it. A pod
-// without any grace period has the minimum of 1 s.
+// begun. If the termination has begun with 1 s more than that, a kill whose override is that grace period shortens it.
 func TestEffectiveGracePeriodVectors(t *testing.T) {
 	vectors.SetGate(t, kubegrace.Termination, true)
 	cases := vectors.Read[struct {
@@ -41,17 +43,24 @@ func TestEffectiveGracePeriodVectors(t *testing.T) {
 		t.Run(c.Name, func(t *testing.T) {
 			pod := &v1.Pod{Spec: v1.PodSpec{TerminationGracePeriodSeconds: c.Spec}}
 			pod.DeletionGracePeriodSeconds = c.Deletion
-			got, shortened := effectiveGracePeriod(0, pod, c.Override)
+			got, shortened := effectiveGracePeriod(notBegun, pod, c.Override)
 			require.Equal(t, c.Want, got)
-			require.False(t, shortened, "no termination has begun")
-			got, shortened = effectiveGracePeriod(c.Want+1, pod, &c.Want)
+			require.False(t, shortened)
+
+			begunWith := c.Want + 1
+			got, shortened = effectiveGracePeriod(begunWith, pod, &c.Want)
 			require.Equal(t, c.Want, got)
 			require.True(t, shortened)
 		})
 	}
+}
+
+// A pod without any grace period is killed without options. It has the minimum of 1 s.
+func TestAPodWithoutAGracePeriodHasTheMinimum(t *testing.T) {
+	vectors.SetGate(t, kubegrace.Termination, true)
 	var noOptions *KillPodOptions
 	got, _ := calculateEffectiveGracePeriod(&podSyncStatus{}, &v1.Pod{}, noOptions)
-	require.EqualValues(t, 1, got, "the minimum")
+	require.EqualValues(t, 1, got)
 }
 
 // A pod was deleted with a grace period of 0, which the kubelet treats as unset. So an override of 60 s applies. But it
@@ -61,9 +70,11 @@ func TestAnOverrideAppliesAfterAForcedDeletion(t *testing.T) {
 	pod := &v1.Pod{}
 	pod.DeletionGracePeriodSeconds = vectors.Seconds(0)
 	override := vectors.Seconds(60)
-	got, _ := effectiveGracePeriod(0, pod, override)
-	require.EqualValues(t, 60, got, "no termination has begun")
-	got, _ = effectiveGracePeriod(1, pod, override)
+	got, _ := effectiveGracePeriod(notBegun, pod, override)
+	require.EqualValues(t, 60, got)
+
+	const begunWith = 1
+	got, _ = effectiveGracePeriod(begunWith, pod, override)
 	require.EqualValues(t, 1, got)
 }
 
@@ -90,7 +101,8 @@ func TestKillPodNowPassesItsOptions(t *testing.T) {
 		const isEviction = true
 		isStatusFuncCalled := false
 		require.NoError(t, killNow(t, w, events)(pod, isEviction, vectors.Seconds(10), func(*v1.PodStatus) { isStatusFuncCalled = true }))
-		require.Empty(t, vectors.Events(events))
+		require.Empty(t, vectors.Events(events), "no event says that the kill took too long")
+
 		update := w.updates[0]
 		require.Same(t, pod, update.Pod)
 		require.Equal(t, kubetypes.SyncPodKill, update.UpdateType)
@@ -123,6 +135,7 @@ func TestKillPodNowHasTheKubeletsTimeouts(t *testing.T) {
 				require.EqualError(t, err, "timeout waiting to kill pod")
 				require.Equal(t, want, time.Since(began))
 				require.Equal(t, []string{"Warning ExceededGracePeriod Container runtime did not kill the pod within specified grace period."}, vectors.Events(events))
+
 				kill := w.updates[0].KillPodOptions
 				require.Equal(t, graces.override, kill.PodTerminationGracePeriodSecondsOverride)
 				close(kill.CompletedCh) // ends the goroutine that waits for the kill
@@ -143,8 +156,9 @@ func TestAKillThatTimedOutCanBeAwaited(t *testing.T) {
 		var overdue *podkiller.OverdueError
 		require.ErrorAs(t, err, &overdue)
 		require.Equal(t, 10*time.Second, time.Since(began))
+
 		_, err = overdue.Await(t.Context())
 		require.NoError(t, err)
-		require.Equal(t, 25*time.Second, time.Since(began))
+		require.Equal(t, 25*time.Second, time.Since(began), "the kill has ended")
 	})
 }

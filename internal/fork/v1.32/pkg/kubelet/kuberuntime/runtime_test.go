@@ -99,8 +99,8 @@ type node struct {
 	running kubecontainer.Pod
 }
 
-// onNode runs a test in a synctest bubble, with a pod that has this grace period in seconds.
-func onNode(t *testing.T, gracePeriod int64, test func(t *testing.T, n *node)) {
+// withGracePeriod runs a test in a synctest bubble, with a pod that has this grace period in seconds.
+func withGracePeriod(t *testing.T, gracePeriod int64, test func(t *testing.T, n *node)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		n := &node{
@@ -117,6 +117,12 @@ func onNode(t *testing.T, gracePeriod int64, test func(t *testing.T, n *node)) {
 		}
 		test(t, n)
 	})
+}
+
+// subtestWithGracePeriod runs a subtest as withGracePeriod runs a test.
+func subtestWithGracePeriod(t *testing.T, name string, gracePeriod int64, test func(t *testing.T, n *node)) {
+	t.Helper()
+	t.Run(name, func(t *testing.T) { withGracePeriod(t, gracePeriod, test) })
 }
 
 // addRunning adds a running container that is not in the pod's spec.

@@ -157,9 +157,11 @@ func TestTheNodesStatusIsSyncedBeforeTheFirstKill(t *testing.T) {
 			k.mu.Unlock()
 			return k.killPod(pod, evict, grace, fn)
 		}
+
 		k.start(t, conf)
 		synctest.Wait()
 		syncedAtStart := k.synced
+
 		k.host.Announce(source.Event{Kind: source.KindPoweroff})
 		advance(time.Minute)
 		require.Equal(t, syncedAtStart+1, syncedAtKill)
@@ -195,7 +197,7 @@ func TestTheTimesOfAShutdownAreInTheKubeletsMetrics(t *testing.T) {
 		for _, family := range families {
 			if name := family.GetName(); strings.HasPrefix(name, "kubelet_graceful_shutdown_") && strings.HasSuffix(name, "_time_seconds") {
 				times[name] = family.GetMetric()[0].GetGauge().GetValue()
-				require.Contains(t, family.GetHelp(), "[ALPHA] ")
+				require.Contains(t, family.GetHelp(), "[ALPHA] ", "the stability of the kubelet's metrics")
 			}
 		}
 		require.Equal(t, map[string]float64{
@@ -212,10 +214,11 @@ func TestAFailedStartIsRetried(t *testing.T) {
 		k := newKubelet()
 		k.host.ConnectErr = errors.New("no bus")
 		k.start(t, k.defaultConfig())
-		require.Zero(t, k.host.Held())
+		require.Zero(t, k.host.Held(), "no lock is held")
+
 		k.host.Script(func(h *shutdowntest.Host) { h.ConnectErr = nil })
 		advance(2 * time.Second)
-		require.Equal(t, 1, k.host.Held())
+		require.Equal(t, 1, k.host.Held(), "the lock is held")
 	})
 }
 
@@ -225,7 +228,7 @@ func TestTheLockIsTakenForAShorterDelay(t *testing.T) {
 		k := newKubelet()
 		k.host.Limit = 5 * time.Second
 		k.start(t, k.defaultConfig())
-		require.Equal(t, 1, k.host.Held())
+		require.Equal(t, 1, k.host.Held(), "the lock is held")
 	})
 }
 
@@ -263,12 +266,13 @@ func TestPrioritiesWithoutSecondsTakeTheLock(t *testing.T) {
 		conf := k.config(0, 0) // the list replaces these two grace periods
 		conf.ShutdownGracePeriodByPodPriority = []kubeletconfig.ShutdownGracePeriodByPodPriority{{Priority: 0}}
 		k.start(t, conf)
-		require.Equal(t, 1, k.host.Held())
+		require.Equal(t, 1, k.host.Held(), "the lock is held")
 		require.Equal(t, []time.Duration{0}, k.host.RequestedDelays())
+
 		k.host.Announce(source.Event{Kind: source.KindReboot})
 		advance(time.Minute)
 		require.Equal(t, map[string]int64{"web": 0}, k.kills)
-		require.Zero(t, k.host.Held())
+		require.Zero(t, k.host.Held(), "the lock is released")
 	})
 }
 

@@ -108,14 +108,17 @@ func TestManagerVectors(t *testing.T) {
 				m := k.start(t, k.config(total, time.Duration(c.Critical)*time.Second))
 				require.NoError(t, m.ShutdownStatus())
 				require.True(t, admits(m))
-				require.Equal(t, 1, k.host.Held())
-				require.Equal(t, []time.Duration{total}, k.host.RequestedDelays(), "the delay that the kubelet requests")
+				require.Equal(t, 1, k.host.Held(), "the lock is held")
+				require.Equal(t, []time.Duration{total}, k.host.RequestedDelays())
 
+				// A shutdown is announced: the node refuses pods.
 				k.host.Announce(source.Event{Kind: source.KindPoweroff})
 				synctest.Wait()
 				want := cases.Vectors.AfterEvent
 				require.EqualError(t, m.ShutdownStatus(), want.ShutdownStatus)
 				require.Equal(t, lifecycle.PodAdmitResult{Reason: want.Reason, Message: want.Message}, admit(m, &v1.Pod{}))
+
+				// The shutdown is over.
 				advance(2 * time.Minute)
 				require.Zero(t, k.host.Held(), "the lock is released")
 				require.Equal(t, c.Kills, k.kills)
