@@ -180,7 +180,7 @@ func TestAnotherServiceIsNotGCE(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			inBubble(t, notice.GCE(), newGCE(), func(t *testing.T, w *world, service *gce) {
+			inBubble(t, notice.GCE(), newGCE(), func(t *testing.T, w *world, _ *gce) {
 				w.failService(fault)
 				w.watch()
 				advance(time.Minute)
