@@ -8,9 +8,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/kubegrace/kubegrace/shutdown/source"
-
 	"github.com/stretchr/testify/require"
+
+	"github.com/kubegrace/kubegrace/internal/logindfake"
+	"github.com/kubegrace/kubegrace/shutdown/source"
 )
 
 // An agent in a container without the host's /etc writes a drop-in that logind does not see. Each request gets logind's
@@ -100,8 +101,8 @@ func TestRemoveDropInNeedsTheBusOnlyForTheReload(t *testing.T) {
 func TestTheErrorNamesAFileThatLogindCannotParse(t *testing.T) {
 	h := newHost(t)
 	h.login1.SetLimit(7 * time.Second)
-	systemd1 := logindfake.StartSystemd1(t, h.bus.Address, func() {}) // a reload without an effect
-	h.writeFile(t, "etc/systemd/logind.conf", "[Login]\nInhibitDelayMaxSec=7\n")
+	systemd1 := h.ignoreReloads(t)
+	h.limitDelay(t, "etc/systemd/logind.conf", "7")
 	h.writeFile(t, etc+"/50-site.conf", "[Login] # for the backup\nKillUserProcesses=no\n")
 	session := h.connect(t)
 	for range 3 {
