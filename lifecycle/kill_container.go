@@ -55,45 +55,56 @@ func (tr *Terminator) KillContainer(ctx context.Context, pod *v1.Pod, c Containe
 	state.callers++ // keeps the state during the wait
 	list := state.requestList(tr.callContext(ctx), pod)
 	state.unlock()
-	listErr := list.wait(ctx) // after an error the run is stopped without being looked for
-	cannotList := errors.Is(listErr, errors.ErrUnsupported)
-	options.trustSuccess = cannotList
+	listErr := list.wait(ctx)
+	options.trustSuccess = errors.Is(listErr, errors.ErrUnsupported)
 	state.mu.Lock()
 	state.callers--
-	s := state.stopOf(c) // an earlier stop of the run, in progress or ended; nil: none
-	isBeingStopped := s != nil && s.inProgress
-	listed, found := state.lists.find(c)
-	if listErr == nil && !found && !isBeingStopped { // it has ended
-		result.Phase, result.Outcome = PhaseEnded, OutcomeNotFound
-		if s != nil && s.result.Outcome.hasEnded() { // another caller has stopped it
-			result = s.result
+	if listErr == nil { // after an error the run is stopped without being looked for
+		listed, isListed := state.lists.find(c)
+		if !isListed && !state.stopOf(c).isStopping() {
+			return state.resultOfEnded(ctx, pod, c), nil
 		}
-		otherRun, isReused := state.lists.find(Container{ID: c.ID})
-		state.unlock()
-		if isReused && result.Outcome == OutcomeNotFound { // c may be an earlier run, or its Began is not that of the list
-			klog.FromContext(ctx).Info("Container was not stopped, because the runtime lists another run with its ID", "pod", klog.KObj(pod),
-				"containerName", c.Name, "containerID", c.ID, "began", c.Began, "listedBegan", otherRun.Began)
+		if isListed {
+			c = listed // with its Began, which the caller need not know
+			state.dropStopOfEarlierRun(c)
 		}
-		return result, nil
 	}
-	if listErr == nil && found {
-		c = listed // with its Began, which the caller need not know
-		state.dropStopOfEarlierRun(c)
-	}
-	// Begin to stop it, or join its stop in progress, and wait for the end of the stop.
-	s = state.stop(tr.callContext(ctx), pod, c, newDeadline, options)
+	// Begin to stop it, or join its stop in progress.
+	s := state.stop(tr.callContext(ctx), pod, c, newDeadline, options)
 	if t := state.termination; t.inProgress() { // the termination must wait for the container too
 		t.include(s)
 	}
 	state.unblockStops()
 	state.unlock()
-	inProgress := false
-	state.waitWhile(ctx, func() (wait bool, never time.Time) {
-		result, inProgress = s.result, s.inProgress
-		return inProgress && ctx.Err() == nil, never
-	})
-	if inProgress {
-		return result, stillRunningError([]string{fullName(pod, c.Name)}, context.Cause(ctx))
+	return s.wait(ctx, fullName(pod, c.Name))
+}
+
+// resultOfEnded returns the result of KillContainer for a run that has ended, and unlocks the mutex. It logs that the runtime
+// lists another run with the ID: c may be an earlier run, or its Began is not that of the list.
+func (p *podState) resultOfEnded(ctx context.Context, pod *v1.Pod, c Container) ContainerResult {
+	result := ContainerResult{Name: c.Name, ID: c.ID, Began: c.Began, Phase: PhaseEnded, Outcome: OutcomeNotFound}
+	if s := p.stopOf(c); s != nil && s.result.Outcome.hasEnded() { // another caller has stopped it
+		result = s.result
 	}
-	return result, Result{Containers: []ContainerResult{result}}.Err() // nil if the container has ended
+	otherRun, isReused := p.lists.find(Container{ID: c.ID})
+	p.unlock()
+	if isReused && result.Outcome == OutcomeNotFound {
+		klog.FromContext(ctx).Info("Container was not stopped, because the runtime lists another run with its ID", "pod", klog.KObj(pod),
+			"containerName", c.Name, "containerID", c.ID, "began", c.Began, "listedBegan", otherRun.Began)
+	}
+	return result
+}
+
+// wait waits until the stop has ended, and returns its result. The error says why the container, name, may still be running:
+// ctx has ended first, or the stop was given up.
+func (s *containerStop) wait(ctx context.Context, name string) (result ContainerResult, err error) {
+	isStopping := false
+	s.pod.waitWhile(ctx, func() (wait bool, never time.Time) {
+		result, isStopping = s.result, s.inProgress
+		return isStopping && ctx.Err() == nil, never
+	})
+	if isStopping {
+		return result, stillRunningError([]string{name}, context.Cause(ctx))
+	}
+	return result, Result{Containers: []ContainerResult{result}}.Err()
 }

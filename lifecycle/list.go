@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"time"
 
 	v1 "k8s.io/api/core/v1"
@@ -39,11 +40,12 @@ func (p *podState) logList(list *listCall, err error) {
 	}
 	p.mu.Unlock()
 
-	switch {
+	isRepeated := err != nil && previousErr != nil && err.Error() == previousErr.Error()
+	switch logger := klog.FromContext(list.ctx).WithValues("pod", klog.KObj(list.pod)); {
 	case err == nil && previousErr != nil:
-		klog.FromContext(list.ctx).Info("Listed the pod's containers after earlier failures", "pod", klog.KObj(list.pod), "failures", failures)
-	case err != nil && (previousErr == nil || err.Error() != previousErr.Error()):
-		klog.FromContext(list.ctx).Error(err, "Failed to list the pod's containers", "pod", klog.KObj(list.pod))
+		logger.Info("Listed the pod's containers after earlier failures", "failures", failures)
+	case err != nil && !isRepeated:
+		logger.Error(err, "Failed to list the pod's containers")
 	}
 }
 
@@ -96,11 +98,7 @@ func (p *podState) startList() {
 	})
 	var running []Container
 	p.spawn(agentCall{ctx: ctx, name: "the runtime's list", apiPod: list.pod, previousErr: p.lists.failure, do: func() (err error) {
-		if pods := p.terminator.opts.Pods; pods != nil {
-			running, err = pods.Running(ctx, list.pod)
-		} else {
-			running, err = p.terminator.opts.Runtime.Running(ctx, list.pod)
-		}
+		running, err = p.terminator.opts.running(ctx, list.pod)
 		return err
 	}, returned: func(err error) {
 		if isInTime := timeout.Stop(); isInTime {
@@ -110,6 +108,14 @@ func (p *podState) startList() {
 		}
 		cancel(nil)
 	}})
+}
+
+// running asks the agent which containers of the pod run.
+func (o *TerminatorOptions) running(ctx context.Context, apiPod *v1.Pod) ([]Container, error) {
+	if o.Pods != nil {
+		return o.Pods.Running(ctx, apiPod)
+	}
+	return o.Runtime.Running(ctx, apiPod)
 }
 
 // finishList logs and sets the result of a list, applies it to the pod, and makes the next call if one is queued. It locks
@@ -149,11 +155,7 @@ func (p *podState) applyList(list *listCall) {
 			s.lastListedIn = list.number
 		}
 	}
-	for start := range p.starts {
-		if start.returned && start.firstList <= list.number {
-			delete(p.starts, start)
-		}
-	}
+	maps.DeleteFunc(p.starts, func(start *startCall, _ struct{}) bool { return start.returned && start.firstList <= list.number })
 	p.unblockStops()
 }
 

@@ -2,6 +2,7 @@ package lifecycle
 
 import (
 	"context"
+	"maps"
 	"math"
 	"sync"
 	"time"
@@ -59,14 +60,12 @@ func newPodState(tr *Terminator, key types.UID) *podState {
 func (p *podState) unlock() {
 	mayReadStops := p.termination.inProgress() || p.callers > 0
 	if !mayReadStops {
-		for run, s := range p.stops {
-			if !s.inProgress && (s.result.Outcome.hasEnded() || !s.mayRun()) {
-				delete(p.stops, run)
-			}
-		}
+		maps.DeleteFunc(p.stops, func(_ containerRun, s *containerStop) bool {
+			return !s.inProgress && (s.result.Outcome.hasEnded() || !s.mayRun())
+		})
 	}
-	isIdle := len(p.stops)+len(p.starts)+p.callers == 0 && p.lists.inProgress == nil
-	if p.termination == nil && isIdle && !p.dropped {
+	isIdle := p.termination == nil && p.lists.inProgress == nil && len(p.stops)+len(p.starts)+p.callers == 0
+	if isIdle && !p.dropped {
 		p.dropped = true
 		p.terminator.mu.Lock()
 		delete(p.terminator.pods, p.key)
@@ -128,16 +127,8 @@ func (p *podState) forget() {
 	}
 	p.termination = nil
 	p.wake()
-	for start := range p.starts {
-		if start.returned {
-			delete(p.starts, start)
-		}
-	}
-	for run, s := range p.stops {
-		if !s.inProgress {
-			delete(p.stops, run)
-		}
-	}
+	maps.DeleteFunc(p.starts, func(start *startCall, _ struct{}) bool { return start.returned })
+	maps.DeleteFunc(p.stops, func(_ containerRun, s *containerStop) bool { return !s.inProgress })
 }
 
 // stop begins to stop a run and returns its stop. If the run is being stopped already, it only shortens

@@ -71,8 +71,6 @@ func (tr *Terminator) postStart(caller context.Context, pod *v1.Pod, c Container
 		return false, ErrClosed
 	}
 	defer leave()
-	// Run the hook in another goroutine.
-	handler := spec.Lifecycle.PostStart
 	ctx, cancel := context.WithCancelCause(caller)
 	defer cancel(nil)
 	defer context.AfterFunc(tr.ctx, func() { cancel(CauseTerminatorClosed) })()
@@ -80,25 +78,47 @@ func (tr *Terminator) postStart(caller context.Context, pod *v1.Pod, c Container
 	state.callers++ // keeps the pod's stops, which are read below
 	state.dropStopOfEarlierRun(c)
 	state.unlock()
-	hasReturned := false
-	state.spawn(agentCall{ctx: ctx, name: "the hook", apiPod: pod, container: c.Name, do: func() error {
+	err = state.runPostStart(ctx, cancel, pod, c, spec)
+	cause := context.Cause(ctx) // nil: nobody has cancelled the hook
+	state.mu.Lock()
+	state.callers--
+	isStopping := state.termination != nil || state.stopOf(c) != nil
+	state.unlock()
+	switch {
+	case err == nil, errors.Is(cause, CauseContainerExited):
+		return false, nil
+	case cause != nil && !errors.Is(err, cause): // the hook's error does not say why it was cancelled
+		err = errors.Join(cause, err)
+	}
+	wasCancelled := cause != nil || tr.ctx.Err() != nil
+	if wasCancelled || isStopping { // the error may come from that
+		return false, err
+	}
+	state.recordWarning(ctx, pod, c.Name, containerReference(pod, role, c.Name), "FailedPostStartHook", "PostStartHook failed")
+	return true, err
+}
+
+// runPostStart runs the postStart hook in another goroutine, and returns the hook's error once the hook has returned. It cancels
+// ctx, the hook's context, if the container exits during a sleep, or if a stop of the container has ended or has used up its
+// grace period.
+func (p *podState) runPostStart(ctx context.Context, cancel context.CancelCauseFunc, pod *v1.Pod, c Container, spec *v1.Container) (err error) {
+	handler, hasReturned := spec.Lifecycle.PostStart, false
+	p.spawn(agentCall{ctx: ctx, name: "the hook", apiPod: pod, container: c.Name, do: func() error {
 		defer call.WatchEnd(ctx, "the postStart hook", logValues(pod, c.Name)()...)()
-		_, err := tr.opts.Hooks.Run(ctx, c.ID, pod, spec, handler)
+		_, err := p.terminator.opts.Hooks.Run(ctx, c.ID, pod, spec, handler)
 		return err
 	}, returned: func(hookErr error) {
-		state.mu.Lock()
-		defer state.mu.Unlock()
+		p.mu.Lock()
+		defer p.mu.Unlock()
 		err, hasReturned = hookErr, true
-		state.wake()
+		p.wake()
 	}})
 	if kindOf(handler) == kindSleep { // other hooks may have work to do outside the exited container
 		ignorePanic := func(error) {} // it has been logged
-		state.watchExit(ctx, pod, c, cancel, ignorePanic)
+		p.watchExit(ctx, pod, c, cancel, ignorePanic)
 	}
-	// Wait until the hook has returned. Meanwhile cancel it if a stop of the container has ended or has used up its grace
-	// period.
-	state.waitWhile(ctx, func() (wait bool, askAgain time.Time) {
-		if s := state.stopOf(c); s != nil && !hasReturned {
+	p.waitWhile(ctx, func() (wait bool, askAgain time.Time) {
+		if s := p.stopOf(c); s != nil && !hasReturned {
 			askAgain = s.deadline.end
 			switch {
 			case !s.inProgress:
@@ -109,22 +129,5 @@ func (tr *Terminator) postStart(caller context.Context, pod *v1.Pod, c Container
 		}
 		return !hasReturned, askAgain
 	})
-	cause := context.Cause(ctx) // nil: nobody has cancelled the hook
-	state.mu.Lock()
-	state.callers--
-	isStopping := state.termination != nil || state.stopOf(c) != nil
-	state.unlock()
-	// Decide whether the hook has failed. It has not if somebody cancelled it, or if the container is being stopped anyway.
-	switch {
-	case err == nil, errors.Is(cause, CauseContainerExited):
-		return false, nil
-	case cause != nil && !errors.Is(err, cause): // the hook's error does not say why it was cancelled
-		err = errors.Join(cause, err)
-	}
-	wasCancelled := cause != nil || tr.ctx.Err() != nil
-	failed = !wasCancelled && !isStopping
-	if failed {
-		state.recordWarning(ctx, pod, c.Name, containerReference(pod, role, c.Name), "FailedPostStartHook", "PostStartHook failed")
-	}
-	return failed, err
+	return err
 }

@@ -63,21 +63,25 @@ func newStop(p *podState, c Container) *containerStop {
 	return s
 }
 
+// isStopping reports whether the stop is in progress; false for a nil receiver.
+func (s *containerStop) isStopping() bool { return s != nil && s.inProgress }
+
 // isGivenUp reports whether the stop has ended although the container may still be running.
 func (s *containerStop) isGivenUp() bool { return !s.inProgress && !s.result.Outcome.hasEnded() }
 
 // mayRun reports whether the container may be running:
 //
 //   - its stop is in progress and has not ended it yet;
-//   - or the stop was given up, and the runtime has not shown since that the container has ended: no list of the running
-//     containers has arrived after the stop, or the newest list has the container;
+//   - or the stop was given up, and the runtime has not shown since that the container has ended: no newer list of the running
+//     containers has arrived, or the newest list has the container;
 //   - or the container had ended, and the newest list has it again (isListedAgain).
 //
 // The caller holds the mutex.
 func (s *containerStop) mayRun() bool {
 	if s.isGivenUp() {
 		newest := s.pod.lists.newestNumber
-		return newest == s.listAtFinish || newest == s.lastListedIn
+		hasNoNewerList, isListed := newest == s.listAtFinish, newest == s.lastListedIn
+		return hasNoNewerList || isListed
 	}
 	return !s.result.Outcome.hasEnded() || s.isListedAgain()
 }
@@ -141,7 +145,7 @@ func (s *containerStop) begin(ctx context.Context, apiPod *v1.Pod, newDeadline d
 	s.readSpec()
 	s.podStop = s.pod.joinPodStop(s)
 	s.pod.terminator.calls.Go(func() string { return "the stop of " + fullName(apiPod, s.container.Name) }, func() {
-		if !hasDeadline && s.spec == nil && s.pod.terminator.opts.Pods == nil { // only in the first attempt: the line need not be repeated
+		if !hasDeadline && s.spec == nil && s.podStop == nil { // only in the first attempt: the line need not be repeated
 			s.logger().Info("Stopping container that is not in the pod's spec, without a hook")
 		}
 		s.execute(recordsKilling)

@@ -312,15 +312,14 @@ func (c *stopCalls) checkEnded(callErr error, reply *stopCall) error {
 	if !slices.ContainsFunc(c.targets, isListed) {
 		return nil
 	}
-	// The call's success was wrong, so its outcome is dropped. GraceExceeded is kept: the container was killed, even if it
-	// has not ended yet.
-	if c.reported != OutcomeGraceExceeded {
-		c.reported = ""
+	if c.reported != OutcomeGraceExceeded { // kept: the container was killed, even if it has not ended yet
+		c.reported = "" // the call has not ended the container
 	}
+	what := "returned"
 	if reply != nil && errors.Is(reply.err, ErrContainerNotFound) {
-		return fmt.Errorf("%s returned %q, but the runtime still lists the container", c.method(), reply.err.Error()) // not wrapped: that would be a success
+		what = fmt.Sprintf("returned %q", reply.err.Error()) // not wrapped: that would be a success
 	}
-	return fmt.Errorf("%s returned, but the runtime still lists the container", c.method())
+	return fmt.Errorf("%s %s, but the runtime still lists the container", c.method(), what)
 }
 
 // outcomeOfEnded returns the outcome of containers that have ended, as the calls have reported it or else as it

@@ -3,6 +3,7 @@ package lifecycle
 import (
 	"context"
 	"errors"
+	"maps"
 	"slices"
 	"time"
 
@@ -79,11 +80,7 @@ func (t *Termination) stopNamed(req *Request) {
 	for _, c := range req.Containers {
 		isNamed[p.stopOf(c)] = true // nil, if c has no stop yet, does no harm
 	}
-	for run, s := range p.stops {
-		if s.isGivenUp() && !isNamed[s] {
-			delete(p.stops, run)
-		}
-	}
+	maps.DeleteFunc(p.stops, func(_ containerRun, s *containerStop) bool { return s.isGivenUp() && !isNamed[s] })
 	for _, c := range req.Containers {
 		t.stopContainer(c, p.stopOf(c), stopOptions{trustSuccess: true, oneAttempt: req.OneAttempt, hooks: req.Hooks})
 	}
@@ -184,8 +181,8 @@ func (t *Termination) nextList(failure error) (list *listCall) {
 // return, or they were listed too late. Other containers have a stop, which logs.
 func (t *Termination) logGivenUp(logger klog.Logger) {
 	for _, c := range t.results {
-		hasStop := c.ID != "" && !errors.Is(c.Err, errListedTooLate)
-		if c.Outcome == OutcomeRuntimeStuck && !hasStop {
+		wasNotStopped := c.ID == "" || errors.Is(c.Err, errListedTooLate)
+		if c.Outcome == OutcomeRuntimeStuck && wasNotStopped {
 			logger.Error(c.Err, "Gave up waiting for container", "containerName", c.Name)
 		}
 	}
@@ -211,8 +208,7 @@ func (t *Termination) giveUpAt() time.Time {
 // stopListed stops a run that the newest list has, or gives it up if it is too late to begin (isOverdue). It returns the
 // run's stop. s is its existing stop, nil if there is none.
 func (t *Termination) stopListed(c Container, s *containerStop) *containerStop {
-	isStopping := s != nil && s.inProgress
-	if t.isOverdue() && !isStopping {
+	if t.isOverdue() && !s.isStopping() {
 		return t.giveUp(c, s)
 	}
 	return t.stopContainer(c, s, stopOptions{oneAttempt: t.request.OneAttempt, hooks: t.request.Hooks})
@@ -296,8 +292,7 @@ func (t *Termination) hookRunsForEarlierRun(c Container) bool {
 // failure is the last list's error. The caller holds the mutex.
 func (t *Termination) finishIfDone(failure error) (ended bool) {
 	mayWait := !t.mustNotWait(failure) && !t.isOverdue()
-	waitsForMore := mayWait && (t.needsList() || t.awaitsStart())
-	if t.isStopping() || waitsForMore {
+	if t.isStopping() || t.mayFindMore() && mayWait {
 		return false
 	}
 	if t.foundNothing() && t.previous != nil { // the earlier termination's containers are all gone: keep its results
@@ -329,11 +324,11 @@ func (t *Termination) mustNotWait(failure error) bool {
 // deadline, or since the termination began if that was later (giveUpAt).
 func (t *Termination) isOverdue() bool { return !time.Now().Before(t.giveUpAt()) }
 
-// foundNothing reports whether there was nothing to stop: the required list has arrived, no start can add a container any
-// more, and the termination has not got any container.
-func (t *Termination) foundNothing() bool {
-	return !t.needsList() && !t.awaitsStart() && len(t.stops) == 0
-}
+// mayFindMore reports whether a list or a start may still add a container to the termination.
+func (t *Termination) mayFindMore() bool { return t.needsList() || t.awaitsStart() }
+
+// foundNothing reports whether there was nothing to stop.
+func (t *Termination) foundNothing() bool { return len(t.stops) == 0 && !t.mayFindMore() }
 
 // recordMetrics counts the termination by its outcome, and also as one that exceeded its grace period if a
 // container did.

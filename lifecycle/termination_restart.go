@@ -30,7 +30,8 @@ func (t *Termination) ShouldRestart(name string) (restart bool, left time.Durati
 // termination, no start of it is in progress, main containers or later sidecars may still need it, and there is time
 // for a start. The caller holds the mutex.
 func (t *Termination) canRestart(name string) bool {
-	if !t.inProgress() || t.isForgotten() || !t.usesLists() { // without lists, nobody would stop the new run
+	stopsNewRuns := t.inProgress() && !t.isForgotten() && t.usesLists()
+	if !stopsNewRuns {
 		return false
 	}
 	hasTime := !t.deadline.hasPassed() && t.deadline.granted > graceperiod.MinimumPodSeconds // the minimum is too short for a start

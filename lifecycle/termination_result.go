@@ -52,35 +52,45 @@ func (t *Termination) stopResults() []ContainerResult {
 func (t *Termination) finalResults(failure error) []ContainerResult {
 	results := t.stopResults()
 	outcome, cause := t.unlistedOutcome(failure)
-	// Add the containers that a start may have started.
 	if t.awaitsStart() {
-		for start := range t.pod.starts {
-			reason := cause // no list has come since the start returned
-			if !start.returned {
-				reason = errors.Join(errStartNotReturned, context.Cause(t.ctx))
-			}
-			results = append(results, t.resultWithoutRun(start.name, outcome, &stopError{name: start.name, err: reason}))
-		}
+		results = append(results, t.startResults(outcome, cause)...)
 	}
-	// Add the other containers of the spec, if the lists had no container at all, or if no list is new enough to say which of
-	// them run.
-	if t.foundNothing() {
-		outcome, cause = OutcomeNotFound, nil
-	}
-	if t.foundNothing() || t.needsList() {
-		for spec := range containersOf(t.apiPod) {
-			// A container that has ended needs another result: without a new list it may run again.
-			isKnown := func(c ContainerResult) bool { return c.Name == spec.Name && !c.Outcome.hasEnded() }
-			if !slices.ContainsFunc(results, isKnown) {
-				results = append(results, t.resultWithoutRun(spec.Name, outcome, cause))
-			}
-		}
-		if len(results) == 0 && cause != nil { // the spec has no containers, but the error must be in the result
-			const noName = ""
-			results = append(results, t.resultWithoutRun(noName, outcome, cause))
-		}
+	switch {
+	case t.foundNothing():
+		results = t.addUnknown(results, OutcomeNotFound, nil)
+	case t.needsList():
+		results = t.addUnknown(results, outcome, cause)
 	}
 	return t.sorted(results)
+}
+
+// startResults returns the results of the containers that a start may have started: outcome, with listErr if the start has
+// returned, but no list has arrived since.
+func (t *Termination) startResults(outcome Outcome, listErr error) (results []ContainerResult) {
+	for start := range t.pod.starts {
+		reason := listErr
+		if !start.returned {
+			reason = errors.Join(errStartNotReturned, context.Cause(t.ctx))
+		}
+		results = append(results, t.resultWithoutRun(start.name, outcome, &stopError{name: start.name, err: reason}))
+	}
+	return results
+}
+
+// addUnknown adds the results of those containers of the spec that have none. A container that has ended gets another one:
+// without a new list it may run again.
+func (t *Termination) addUnknown(results []ContainerResult, outcome Outcome, cause error) []ContainerResult {
+	for spec := range containersOf(t.apiPod) {
+		isKnown := func(c ContainerResult) bool { return c.Name == spec.Name && !c.Outcome.hasEnded() }
+		if !slices.ContainsFunc(results, isKnown) {
+			results = append(results, t.resultWithoutRun(spec.Name, outcome, cause))
+		}
+	}
+	if len(results) == 0 && cause != nil { // the spec has no containers, but the error must be in the result
+		const noName = ""
+		results = append(results, t.resultWithoutRun(noName, outcome, cause))
+	}
+	return results
 }
 
 // unlistedOutcome returns the outcome and the error of a container of which no list says whether it runs, when the termination

@@ -31,33 +31,24 @@ func (t *Termination) Wait(ctx context.Context) (Result, error) {
 		return result, result.Err()
 	case <-ctx.Done():
 	}
-	result, mustRecordExceeded, runningErr := t.stillRunning(context.Cause(ctx))
-	if runningErr == nil { // the termination has just ended
+	result, running := t.stillRunning()
+	if len(running) == 0 { // the termination has just ended
 		return result, result.Err()
 	}
-	if !mustRecordExceeded {
-		return result, runningErr
+	if t.isFirstExceeded() {
+		t.recordExceeded()
 	}
-	const wholePod = "" // instead of a container
-	if leave, isOpen := t.pod.terminator.enter("the event recorder", t.apiPod, wholePod); isOpen {
-		defer leave()
-		t.pod.recordWarning(t.ctx, t.apiPod, wholePod, t.apiPod, "ExceededGracePeriod", "Container runtime did not kill the pod within specified grace period.")
-	}
-	return result, runningErr
+	return result, stillRunningError(running, context.Cause(ctx))
 }
 
-// stillRunning returns the result so far, for a wait that ended with cause. runningErr names the containers that have not ended;
-// nil: the termination has ended. mustRecordExceeded says that the caller must record the ExceededGracePeriod event, without the
-// mutex. It is true once per termination, in the first call 2 s or more after the deadline (2 s is the least time that a
-// container gets to stop). stillRunning locks the mutex.
-func (t *Termination) stillRunning(cause error) (result Result, mustRecordExceeded bool, runningErr error) {
+// stillRunning returns the result so far, and the names of the containers that have not ended; none: the termination has ended.
+// It locks the mutex.
+func (t *Termination) stillRunning() (result Result, names []string) {
 	t.pod.mu.Lock()
 	defer t.pod.mu.Unlock()
-	result = t.result()
 	if !t.inProgress() {
-		return result, false, nil
+		return t.result(), nil
 	}
-	var names []string
 	for _, s := range t.stops {
 		if s.inProgress {
 			names = append(names, fullName(t.apiPod, s.container.Name))
@@ -67,10 +58,29 @@ func (t *Termination) stillRunning(cause error) (result Result, mustRecordExceed
 		names = []string{fullName(t.apiPod, "")}
 	}
 	slices.Sort(names)
-	isExceeded := time.Since(t.deadline.end) >= graceperiod.Duration(graceperiod.MinimumContainerSeconds)
-	mustRecordExceeded = isExceeded && !t.exceededRecorded
-	t.exceededRecorded = t.exceededRecorded || isExceeded
-	return result, mustRecordExceeded, stillRunningError(names, cause)
+	return t.result(), names
+}
+
+// isFirstExceeded reports whether the termination in progress has exceeded its deadline by the least time that a container gets
+// to stop (2 s). It returns true only once. It locks the mutex.
+func (t *Termination) isFirstExceeded() bool {
+	t.pod.mu.Lock()
+	defer t.pod.mu.Unlock()
+	isExceeded := t.inProgress() && time.Since(t.deadline.end) >= graceperiod.Duration(graceperiod.MinimumContainerSeconds)
+	if !isExceeded || t.exceededRecorded {
+		return false
+	}
+	t.exceededRecorded = true
+	return true
+}
+
+// recordExceeded records the ExceededGracePeriod event, unless the terminator was closed.
+func (t *Termination) recordExceeded() {
+	const wholePod = "" // instead of a container
+	if leave, isOpen := t.pod.terminator.enter("the event recorder", t.apiPod, wholePod); isOpen {
+		defer leave()
+		t.pod.recordWarning(t.ctx, t.apiPod, wholePod, t.apiPod, "ExceededGracePeriod", "Container runtime did not kill the pod within specified grace period.")
+	}
 }
 
 // stillRunningError is the error of a wait that ended with cause. It names the containers that have not ended. If
