@@ -69,11 +69,7 @@ func (p *Provider) Adopt(ctx context.Context, adopted Adopted) error {
 	}
 	// The runtime says which containers run, and the pod's status what is known of the others.
 	added := p.newContainerPod(ctx, adopted.Pod)
-	var listed []lifecycle.Container
-	err := added.callWithin(ctx, "Running", callTimeout, func(ctx context.Context) (err error) {
-		listed, err = p.opts.Runtime.Running(ctx, adopted.Pod.DeepCopy())
-		return errors.Join(err, checkIDs("Running", listed))
-	})
+	listed, err := added.listFirst(ctx, adopted.Pod.DeepCopy())
 	if err != nil {
 		added.cancel()
 		return fmt.Errorf("failed to adopt pod %s: %w", added.name, err)
@@ -98,6 +94,15 @@ func (p *Provider) Adopt(ctx context.Context, adopted Adopted) error {
 		added.terminateRemaining()
 	}
 	return nil
+}
+
+// listFirst calls the runtime's Running for a pod that is not in the podTable yet, and checks the IDs of the containers.
+func (p *containerPod) listFirst(ctx context.Context, pod *v1.Pod) (listed []lifecycle.Container, err error) {
+	err = p.callWithin(ctx, "Running", callTimeout, func(ctx context.Context) (err error) {
+		listed, err = p.provider.opts.Runtime.Running(ctx, pod)
+		return errors.Join(err, checkIDs("Running", listed))
+	})
+	return listed, err
 }
 
 // resume continues where the previous agent stopped: it restarts a container that has ended and may restart, watches

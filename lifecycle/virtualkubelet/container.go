@@ -101,6 +101,15 @@ func (c *container) adopt(runningID *string, mayRestart bool, pod *v1.Pod, lastS
 	}
 }
 
+// letsLaterRestart reports whether the containers after c in the spec may restart: a plain init container must succeed first, and
+// a sidecar must not have failed for good.
+func (c *container) letsLaterRestart() bool {
+	if c.state.Terminated != nil {
+		return !c.isInit || c.state.Terminated.ExitCode == 0
+	}
+	return !c.isPlainInit()
+}
+
 // status returns the container's status for the API server. A container that has not started has an empty state,
 // which the API defines as waiting. An explicit waiting state would trigger virtual-kubelet#989: a pod that is
 // deleted while its init containers run would vanish from the API server without a call of DeletePod.

@@ -40,31 +40,34 @@ func (*containerPod) remove() (removed bool) { return true }
 // container starts. The error ends the pod: a container will not start, or the termination has begun.
 func (p *containerPod) start() error {
 	for _, c := range p.all {
-		var err error
-		if !p.isStarted(c) {
-			err = p.startContainer(c)
-		}
-		switch {
-		case errors.Is(err, errWillRestart) && !c.isInit: // restart it in the background, because the others need not wait
-			p.provider.spawn(p.name, func() {
-				_ = p.restart(c) // an error shows in the container's state
-				p.endIfDone()
-			})
-			continue
-		case errors.Is(err, errWillRestart): // an init container: those after it wait for its restart
-			err = p.restart(c)
-		}
-		if err != nil {
-			return err
-		}
-		if !c.isPlainInit() { // the next container need not wait for this one
-			continue
-		}
-		if err := p.awaitInit(c); err != nil {
+		if err := p.startNext(c); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// startNext starts a container, unless it was started before, and returns when the next container may start. A start that failed
+// is repeated: the containers after an init container wait for that, those after a regular one do not.
+func (p *containerPod) startNext(c *container) error {
+	var err error
+	if !p.isStarted(c) {
+		err = p.startContainer(c)
+	}
+	if errors.Is(err, errWillRestart) {
+		if !c.isInit {
+			p.provider.spawn(p.name, func() {
+				_ = p.restart(c) // an error shows in the container's state
+				p.endIfDone()
+			})
+			return nil
+		}
+		err = p.restart(c)
+	}
+	if err == nil && c.isPlainInit() {
+		err = p.awaitInit(c)
+	}
+	return err
 }
 
 // isStarted reports whether this agent or a previous one has tried to start the container.

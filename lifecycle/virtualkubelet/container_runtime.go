@@ -41,7 +41,7 @@ func (r containerRuntime) Running(ctx context.Context, pod *v1.Pod) ([]lifecycle
 	listed, err := r.opts.Runtime.Running(ctx, pod)
 	p.logResult(p.ctx, "the search for runs of a previous agent", twoRuns(listed)) // if it finds some, this is logged once
 	const isSecond = true                                                          // an argument of endMissing
-	if isCertain := err == nil && p.endMissing(previousRuns, listed, !isSecond); err != nil || isCertain {
+	if err != nil || p.endMissing(previousRuns, listed, !isSecond) {
 		return listed, err
 	}
 	select {
@@ -90,22 +90,23 @@ func (p *containerPod) currentRuns() (runs []run) {
 // was requested: a list need not have a run that is newer. A run without an exit code has ended only if a second list
 // lacks it too. isCertain is false if that second list is needed.
 func (p *containerPod) endMissing(previousRuns []run, listed []lifecycle.Container, isSecond bool) (isCertain bool) {
+	listedIDs := idsOf(listed)
+	isListed := func(r run) bool { return slices.Contains(listedIDs, r.id) }
 	isCertain = true
-	for _, previous := range previousRuns {
-		if slices.ContainsFunc(listed, func(l lifecycle.Container) bool { return l.ID == previous.id }) {
+	for _, missing := range slices.DeleteFunc(slices.Clone(previousRuns), isListed) {
+		end, hasExitCode := p.exitOf(missing.id)
+		if !hasExitCode && !isSecond {
+			isCertain = false
 			continue
 		}
-		end, hasExitCode := p.exitOf(previous.id)
-		switch {
-		case !hasExitCode && !isSecond:
-			isCertain = false
-		case p.tryNoticeEnd(previous):
-			if !hasExitCode { // perhaps StartContainer returned another ID than the one that is listed
-				klog.FromContext(p.ctx).Info("The runtime does not list a container and does not know its exit code",
-					"pod", p.name, "containerName", previous.c.spec.Name, "containerID", previous.id, "listedIDs", idsOf(listed))
-			}
-			p.provider.spawn(p.name, func() { p.runEnded(previous, end) })
+		if mustReport := p.tryNoticeEnd(missing); !mustReport {
+			continue
 		}
+		if !hasExitCode { // perhaps StartContainer returned another ID than the one that is listed
+			klog.FromContext(p.ctx).Info("The runtime does not list a container and does not know its exit code",
+				"pod", p.name, "containerName", missing.c.spec.Name, "containerID", missing.id, "listedIDs", listedIDs)
+		}
+		p.provider.spawn(p.name, func() { p.runEnded(missing, end) })
 	}
 	return isCertain
 }
@@ -136,7 +137,7 @@ func (p *containerPod) exitOf(id string) (end v1.ContainerStateTerminated, known
 	return end, known
 }
 
-// idsOf returns the IDs of the containers, for the log.
+// idsOf returns the IDs of the containers.
 func idsOf(listed []lifecycle.Container) (ids []string) {
 	for _, c := range listed {
 		ids = append(ids, c.ID)

@@ -95,13 +95,11 @@ func (p *containerPod) callStartContainer(ctx context.Context, pod *v1.Pod, c *c
 func (p *containerPod) findStarted(c *container) (id string, err error) {
 	for {
 		listed, err := p.list()
-		if err == nil {
-			for _, l := range listed {
-				if l.Name == c.spec.Name {
-					return l.ID, p.checkID("Running", c, l.ID)
-				}
-			}
+		switch running := findListed(listed, c.spec.Name); {
+		case err == nil && running == nil:
 			return "", nil
+		case err == nil:
+			return running.ID, p.checkID("Running", c, running.ID)
 		}
 		select {
 		case <-time.After(maxRetryPause):
@@ -157,15 +155,7 @@ func checkIDs(from string, containers []lifecycle.Container) error {
 // repeated. If the pod's termination begins first, the container does not restart and its last end becomes final.
 func (p *containerPod) restart(c *container) error {
 	for {
-		p.mu.Lock()
-		pause := time.Until(c.restartAt)
-		p.mu.Unlock()
-		if pause > 0 {
-			select {
-			case <-time.After(pause):
-			case <-p.active.Done(): // startContainer returns the cause
-			}
-		}
+		p.awaitBackOff(c)
 		if p.provider.isClosed() {
 			return lifecycle.ErrClosed
 		}
@@ -177,6 +167,17 @@ func (p *containerPod) restart(c *container) error {
 			p.keepLastEnd(c)
 		}
 		return err
+	}
+}
+
+// awaitBackOff waits until the container may restart, or the pod may start nothing any more.
+func (p *containerPod) awaitBackOff(c *container) {
+	p.mu.Lock()
+	pause := time.Until(c.restartAt)
+	p.mu.Unlock()
+	select {
+	case <-time.After(pause): // at once if pause is not positive
+	case <-p.active.Done():
 	}
 }
 

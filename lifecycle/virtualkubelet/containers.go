@@ -67,11 +67,11 @@ func (cs *containers) adopt(pod *v1.Pod, listed []lifecycle.Container) (startedC
 	lastStates, runningIDs := make([]v1.ContainerState, len(cs.all)), make([]*string, len(cs.all))
 	// What the status and the list say of each container.
 	for i, c := range cs.all {
-		if index := slices.IndexFunc(statuses, func(s v1.ContainerStatus) bool { return s.Name == c.spec.Name }); index >= 0 {
-			lastStates[i] = c.adoptStatus(&statuses[index])
+		if status := findStatus(statuses, c.spec.Name); status != nil {
+			lastStates[i] = c.adoptStatus(status)
 		}
-		if index := slices.IndexFunc(listed, func(r lifecycle.Container) bool { return r.Name == c.spec.Name }); index >= 0 {
-			runningIDs[i] = &listed[index].ID
+		if running := findListed(listed, c.spec.Name); running != nil {
+			runningIDs[i] = &running.ID
 		}
 		if runningIDs[i] != nil || lastStates[i] != (v1.ContainerState{}) {
 			startedCount = i + 1
@@ -84,16 +84,30 @@ func (cs *containers) adopt(pod *v1.Pod, listed []lifecycle.Container) (startedC
 	for i, c := range cs.all[:startedCount] {
 		hasSucceeded := c.isPlainInit() && i < startedCount-1 // because a later container was started
 		c.adopt(runningIDs[i], mayRestart && !hasSucceeded, pod, lastStates[i])
-		switch { // an init container decides whether those after it may restart
-		case !c.isInit:
-		case c.state.Terminated != nil:
-			mayRestart = mayRestart && c.state.Terminated.ExitCode == 0
-		default: // a plain init container that runs or restarts must succeed first
-			mayRestart = mayRestart && c.isSidecar()
-		}
+		mayRestart = mayRestart && c.letsLaterRestart()
 		c.endNoticed = c.state.Terminated != nil && c.id != "" // resume calls ContainerEnded for it
 	}
 	return startedCount
+}
+
+// findStatus returns the container's status, or nil.
+func findStatus(statuses []v1.ContainerStatus, container string) *v1.ContainerStatus {
+	for i := range statuses {
+		if statuses[i].Name == container {
+			return &statuses[i]
+		}
+	}
+	return nil
+}
+
+// findListed returns the run of the container that the list has, or nil.
+func findListed(listed []lifecycle.Container, container string) *lifecycle.Container {
+	for i := range listed {
+		if listed[i].Name == container {
+			return &listed[i]
+		}
+	}
+	return nil
 }
 
 // setFromStatus sets the containers' states from the status that a PodRuntime has listed. A container gets the state
@@ -105,12 +119,7 @@ func (cs *containers) setFromStatus(status *v1.PodStatus) {
 		if c.isInit {
 			reported = status.InitContainerStatuses
 		}
-		c.reported = nil
-		for i := range reported {
-			if reported[i].Name == c.spec.Name {
-				c.reported = &reported[i]
-			}
-		}
+		c.reported = findStatus(reported, c.spec.Name)
 		contradictsPhase := c.reported != nil && c.reported.State.Terminated == nil && isTerminal(status)
 		if c.reported == nil || contradictsPhase {
 			c.state = c.stateByPhase(status)

@@ -49,20 +49,20 @@ func (m *managedPod) terminate(ctx context.Context, pod *v1.Pod, override *int64
 		if previous != nil {
 			m.ending.previousFailure = previous.Result().Err()
 		}
-		m.provider.spawn(m.name, func() {
-			<-t.Done() // Close ends it too
-			m.finalizeIfEnded()
-			if t.Result().Err() != nil {
-				m.terminateAgain()
-			}
-		})
+		m.provider.spawn(m.name, func() { m.followTermination(t) })
 	}
 	return t, nil
 }
 
-// terminateAgain repeats, after a pause of 10 s, a termination that could not stop all containers. virtual-kubelet repeats only
-// calls of DeletePod, and a pod may terminate without one.
-func (m *managedPod) terminateAgain() {
+// followTermination waits for the end of the termination, and then computes the final status. If the termination could not stop
+// all containers, it begins another one after a pause of 10 s: virtual-kubelet repeats only calls of DeletePod, and a pod may
+// terminate without one.
+func (m *managedPod) followTermination(t *lifecycle.Termination) {
+	<-t.Done() // Close ends it too
+	m.finalizeIfEnded()
+	if t.Result().Err() == nil {
+		return
+	}
 	select {
 	case <-time.After(backOffFirst):
 		m.terminateRemaining()
@@ -143,8 +143,9 @@ func (m *managedPod) tryStartFinalizing() (started bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	ended := m.endedTermination()
-	hasEnded := ended != nil && ended.Result().Err() == nil && !m.ending.startInProgress && !m.workload.mayRun()
-	if m.ending.finalizing || !hasEnded {
+	hasStoppedAll := ended != nil && ended.Result().Err() == nil
+	mayChange := m.ending.startInProgress || m.workload.mayRun()
+	if m.ending.finalizing || !hasStoppedAll || mayChange {
 		return false
 	}
 	m.ending.finalizing = true

@@ -55,20 +55,22 @@ func (p *Provider) killUnknown(ctx context.Context, pod *v1.Pod) (shutdown.KillR
 		return shutdown.KillResult{}, noRetry(fmt.Errorf("failed to terminate pod %s: %w", nameOf(pod), lifecycle.ErrClosed))
 	}
 	defer leave()
-	if p.opts.Pods == nil {
-		c := caller{name: nameOf(pod), calls: &p.calls}
-		err := c.callWithin(ctx, "Running", callTimeout, func(ctx context.Context) error {
-			running, err := p.opts.Runtime.Running(ctx, pod.DeepCopy())
-			if err == nil && len(running) > 0 {
-				err = newNotFoundError(pod.Namespace, pod.Name)
-			}
-			return err
-		})
-		if err != nil {
-			return shutdown.KillResult{}, err
-		}
+	notFound := shutdown.KillResult{Outcome: string(lifecycle.OutcomeNotFound)}
+	if p.opts.Pods != nil {
+		return notFound, nil
 	}
-	return shutdown.KillResult{Outcome: string(lifecycle.OutcomeNotFound)}, nil
+	c := caller{name: nameOf(pod), calls: &p.calls}
+	err := c.callWithin(ctx, "Running", callTimeout, func(ctx context.Context) error {
+		running, err := p.opts.Runtime.Running(ctx, pod.DeepCopy())
+		if err == nil && len(running) > 0 {
+			err = newNotFoundError(pod.Namespace, pod.Name)
+		}
+		return err
+	})
+	if err != nil {
+		return shutdown.KillResult{}, err
+	}
+	return notFound, nil
 }
 
 // noRetry wraps the error of a closed provider with [shutdown.ErrNoRetry], because another KillPod would fail too. It

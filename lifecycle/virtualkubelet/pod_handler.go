@@ -31,16 +31,7 @@ func (p *Provider) CreatePod(ctx context.Context, pod *v1.Pod) error {
 	if err := p.check(pod); err != nil {
 		return err
 	}
-	if pod.DeletionTimestamp != nil {
-		return newRefusedError(pod, lifecycle.ErrTerminating)
-	}
-	if p.isClosed() {
-		return newRefusedError(pod, lifecycle.ErrClosed)
-	}
-	if len(pod.Spec.Containers) == 0 {
-		return newRefusedError(pod, errNoContainer)
-	}
-	if err := checkNames(pod); err != nil {
+	if err := p.checkNew(pod); err != nil {
 		return newRefusedError(pod, err)
 	}
 	p.poller.start(ctx)
@@ -65,6 +56,20 @@ func (p *Provider) CreatePod(ctx context.Context, pod *v1.Pod) error {
 		errs = append(errs, other.terminateIfKnown(added.ctx, override))
 	}
 	return errors.Join(errs...)
+}
+
+// checkNew returns why CreatePod must refuse the pod; nil: it need not.
+func (p *Provider) checkNew(pod *v1.Pod) error {
+	switch {
+	case pod.DeletionTimestamp != nil:
+		return lifecycle.ErrTerminating
+	case p.isClosed():
+		return lifecycle.ErrClosed
+	case len(pod.Spec.Containers) == 0:
+		return errNoContainer
+	default:
+		return checkNames(pod)
+	}
 }
 
 // UpdatePod replaces the metadata and spec of a pod; its containers do not change. A pod with a

@@ -90,10 +90,11 @@ func (cs *containers) phase(hasEnded bool) v1.PodPhase {
 // count. It keeps all other conditions. A pod is ready if all its containers run, and those of a PodRuntime are also listed
 // as ready. Plain init containers do not count.
 func (cs *containers) writeConditions(pod *v1.Pod) {
-	ready := !slices.ContainsFunc(cs.all, func(c *container) bool {
+	preventsReady := func(c *container) bool {
 		isReady := c.isRunning() && (c.reported == nil || c.reported.Ready)
 		return !c.isPlainInit() && !isReady
-	})
+	}
+	ready := !slices.ContainsFunc(cs.all, preventsReady)
 	if ready != cs.ready {
 		cs.ready, cs.readyChangedAt = ready, metav1.Now()
 	}

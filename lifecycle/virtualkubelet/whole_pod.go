@@ -64,26 +64,26 @@ func (w *wholePod) setSpec(spec *v1.PodSpec) {
 func (w *wholePod) observeList(listed *v1.Pod, number int) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if listed == nil && number <= w.lastListAtCreate {
+	isMissing := listed == nil
+	if isMissing && number <= w.lastListAtCreate {
 		return
 	}
-	if listed == nil && w.isRunning && !w.isMissing {
+	if isMissing && w.isRunning && !w.isMissing { // the first list that lacks it
 		w.isMissing = true
 		w.provider.poller.requestList()
 		return
 	}
 	ranBefore := w.isRunning
-	w.lastObservedList, w.isMissing = number, false
-	w.isListed = listed != nil
-	w.isRunning = w.isListed && !isTerminal(&listed.Status)
-	if listed != nil {
+	w.lastObservedList, w.isListed, w.isMissing = number, !isMissing, false
+	w.isRunning = !isMissing && !isTerminal(&listed.Status)
+	if !isMissing {
 		w.setStatus(&listed.Status)
 	}
 	w.wakeWaiters()
 	switch {
 	case ranBefore && !w.isRunning:
 		w.provider.spawn(w.name, func() {
-			if listed == nil {
+			if isMissing {
 				klog.FromContext(w.ctx).Error(nil, "A running pod is missing from two lists of the pod runtime", "pod", w.name)
 			}
 			w.endIfDone()
@@ -159,8 +159,8 @@ func (w *wholePod) remove() (removed bool) {
 	for w.await(w.ctx, func() bool { return !w.isRunning }) {
 		pod := w.podWithStatus()
 		isKnown, err := w.callRuntime(w.ctx, "Delete", func(ctx context.Context) error { return w.provider.opts.Pods.Delete(ctx, pod) })
-		isGone := !isKnown || err == nil && w.awaitList(w.ctx) == nil && !w.hasPod()
-		if isGone {
+		isUnlisted := err == nil && w.awaitList(w.ctx) == nil && !w.hasPod()
+		if !isKnown || isUnlisted {
 			return true
 		}
 		select {
