@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/kubegrace/kubegrace/internal/times"
+	"github.com/kubegrace/kubegrace/shutdown/plan"
 )
 
 // beginBucket starts the bucket d.bucket with a list of the pods, or the final list if all buckets are over.
@@ -33,15 +34,12 @@ func (d *drain) finishBucket(n *Node) (moved bool) {
 func (d *drain) killBucketWhenListed(n *Node) (moved bool) {
 	schedule := d.shutdown.Timetable.Schedule()
 	d.window = d.shutdown.Timetable.Window(d.bucket, n.now)
-	hasNewList, hasAnyList := n.lister.listCount > d.listCountBefore, n.lister.listCount > 0
-	answerEnd := d.stageBegan.Add(answerTimeout)
+	hasAnyList, answerEnd := n.lister.listCount > 0, d.stageBegan.Add(answerTimeout)
 	waitUntil := answerEnd
 	if !hasAnyList {
 		waitUntil = d.window.End
 	}
-	waitUntil = times.Earlier(waitUntil, d.shutdown.WaitEnd())
-	if isWaiting := !hasNewList && !n.reachedOrWakeAt(waitUntil); isWaiting {
-		n.lister.retry(n)
+	if !d.awaitNewList(n, times.Earlier(waitUntil, d.shutdown.WaitEnd())) {
 		if !hasAnyList && n.reachedOrWakeAt(answerEnd) { // kill the pods of the log
 			n.lister.reportTimeout(n)
 			d.killBucket(n, schedule.Index)
@@ -49,7 +47,7 @@ func (d *drain) killBucketWhenListed(n *Node) (moved bool) {
 		}
 		return false
 	}
-	if !hasNewList {
+	if !d.hasNewList(n) {
 		n.lister.reportTimeout(n)
 	}
 	d.killBucket(n, schedule.Index)
@@ -78,30 +76,34 @@ func (d *drain) finishNotReadyWaits(n *Node) (isOver bool) {
 	return true
 }
 
-// killBucket picks pods, sets them NotReady and kills them. It picks the due pods of the current bucket and of buckets with
-// lower priorities, unless this drain has picked them already. Two kinds of buckets have no time:
-//
-//   - A bucket whose time was cut to 0 picks no pods. The next bucket that has time picks them.
-//   - A bucket that is configured with 0 s picks only its own pods.
-//
-// indexOf returns the index of the bucket for a priority.
+// killBucket sets the pods of the current bucket NotReady and kills them. indexOf returns the index of the bucket for a priority.
 func (d *drain) killBucket(n *Node, indexOf func(priority int32) int) {
-	var due []*Pod
-	bucket := d.shutdown.Timetable.Budget.Buckets[d.bucket]
-	hasTime, isConfiguredWithoutTime := bucket.Pods > 0, bucket.Seconds == 0 // Pods is the time for the kills
-	for _, p := range n.pods.all {
-		podBucket := indexOf(p.Priority)
-		isOfBucket := podBucket <= d.bucket && hasTime || podBucket == d.bucket && isConfiguredWithoutTime
-		if isOfBucket && p.pickedBy != d.number && n.isDue(p) {
-			p.pickedBy = d.number
-			due = append(due, p)
-		}
-	}
+	due := d.pick(n, func(p *Pod) bool { return d.includes(indexOf(p.Priority)) })
 	slices.SortFunc(due, (*Pod).compare)
 	d.picked = append(d.picked, due...)
 	for _, p := range due {
 		n.markNotReadyThenKill(p, d.window.Ready)
 	}
+}
+
+// includes reports whether the pods of a bucket are killed in the current one. A bucket whose time was cut to 0 kills no pods:
+// the next bucket that has time kills them. A bucket that is configured with 0 s kills only its own pods.
+func (d *drain) includes(bucket int) bool {
+	current := d.shutdown.Timetable.Budget.Buckets[d.bucket]
+	if hasTime := current.Pods > 0; hasTime {
+		return bucket <= d.bucket
+	}
+	isConfiguredWithoutTime := current.Seconds == 0
+	return isConfiguredWithoutTime && bucket == d.bucket
+}
+
+// pick returns the due pods for which isWanted is true and that this drain has not picked yet, and marks them as picked.
+func (d *drain) pick(n *Node, isWanted func(*Pod) bool) []*Pod {
+	picked := matching(n.pods.all, func(p *Pod) bool { return p.pickedBy != d.number && n.isDue(p) && isWanted(p) })
+	for _, p := range picked {
+		p.pickedBy = d.number
+	}
+	return picked
 }
 
 const (
@@ -111,22 +113,22 @@ const (
 	minKillTime = 10 * time.Millisecond
 )
 
+// isStillListed reports whether the final list has a pod whose kill has succeeded. The list of a correct agent may lag behind, so
+// this counts only if the kill ended at least listLag before the list was requested, or took less than minKillTime and so cannot
+// have stopped anything. A kill with the outcome "NotFound" had nothing to stop.
+func (d *drain) isStillListed(n *Node, p *Pod) bool {
+	wasStopped := p.pickedBy == d.number && !p.Ended.IsZero() && p.Outcome != "NotFound"
+	isListed := p.listNumber == n.lister.listCount && !p.isListedAsEnded()
+	isListNewer := n.lister.newestCall > p.lastCallAtEnd
+	wasShort := p.Ended.Sub(p.Signalled) < minKillTime
+	endedLongBefore := d.stageBegan.Sub(p.Ended) >= listLag // the list was requested at stageBegan
+	return wasStopped && isListed && isListNewer && (wasShort || endedLongBefore)
+}
+
 // logStillListed logs that the final list has pods whose kills have succeeded. Such a kill may have returned before the pod had
-// ended, and then the lock is released while the pod runs. The list of a correct agent may lag behind, so a pod counts only if
-// its kill ended at least listLag before the list was requested, or took less than minKillTime and so cannot have stopped
-// anything. A kill with the outcome "NotFound" had nothing to stop.
+// ended, and then the lock is released while the pod runs.
 func (d *drain) logStillListed(n *Node) {
-	var suspects []*Pod
-	for _, p := range n.pods.all {
-		wasStopped := p.pickedBy == d.number && !p.Ended.IsZero() && p.Outcome != "NotFound"
-		isListed := p.listNumber == n.lister.listCount && !p.isListedAsEnded()
-		isListNewer := n.lister.newestCall > p.lastCallAtEnd
-		wasShort := p.Ended.Sub(p.Signalled) < minKillTime
-		endedLongBefore := d.stageBegan.Sub(p.Ended) >= listLag // the list was requested at stageBegan
-		if wasStopped && isListed && isListNewer && (wasShort || endedLongBefore) {
-			suspects = append(suspects, p)
-		}
-	}
+	suspects := matching(n.pods.all, func(p *Pod) bool { return d.isStillListed(n, p) })
 	if len(suspects) > 0 {
 		n.log(fmt.Sprintf("Options.ListPods still lists pods whose kills have succeeded: KillPod must return after the pod has ended, and ListPods must then leave the pod out (pods: %d, first: %s/%s)",
 			len(suspects), suspects[0].Namespace, suspects[0].Name))
@@ -136,30 +138,28 @@ func (d *drain) logStillListed(n *Node) {
 // killLateWhenListed waits for the final list, and then kills the due pods that no bucket has picked, such as pods that
 // were first listed after their bucket. They get the remaining time.
 func (d *drain) killLateWhenListed(n *Node) (moved bool) {
-	hasNewList := n.lister.listCount > d.listCountBefore
-	waitUntil := times.Earlier(d.stageBegan.Add(answerTimeout), d.shutdown.WaitEnd())
-	if isWaiting := !hasNewList && !n.reachedOrWakeAt(waitUntil); isWaiting {
-		n.lister.retry(n)
+	if !d.awaitNewList(n, times.Earlier(d.stageBegan.Add(answerTimeout), d.shutdown.WaitEnd())) {
 		return false
 	}
-	if hasNewList {
+	if d.hasNewList(n) {
 		d.logStillListed(n)
 	}
-	// Use the window of the last bucket that has time: a bucket without time would give the pods 0 s.
-	buckets := d.shutdown.Timetable.Budget.Buckets
-	d.bucket = len(buckets) - 1
-	for d.bucket > 0 && buckets[d.bucket].Pods <= 0 {
-		d.bucket--
-	}
+	d.bucket = lastWithTime(d.shutdown.Timetable.Budget.Buckets)
 	if n.now.Before(d.shutdown.WaitEnd()) {
 		d.window = d.shutdown.Timetable.Window(d.bucket, n.now)
-		for _, p := range n.pods.all {
-			if p.pickedBy != d.number && n.isDue(p) {
-				p.pickedBy = d.number
-				d.picked = append(d.picked, p) // shortenTable kills it again if the host leaves less time
-				n.killInCurrentBucket(p)
-			}
+		d.picked = d.pick(n, func(*Pod) bool { return true })
+		for _, p := range d.picked { // shortenTable kills them again if the host leaves less time
+			n.killInCurrentBucket(p)
 		}
 	}
 	return d.enterStage(n, awaitingAllEnds)
+}
+
+// lastWithTime returns the index of the last bucket that has time for its pods; 0: none has.
+func lastWithTime(buckets []plan.BucketBudget) int {
+	last := len(buckets) - 1
+	for last > 0 && buckets[last].Pods <= 0 {
+		last--
+	}
+	return last
 }

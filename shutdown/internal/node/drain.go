@@ -121,6 +121,18 @@ func (d *drain) findAwaited(pods []*Pod, isAwaited func(*Pod) bool) (found bool)
 	return d.firstAwaited < len(pods)
 }
 
+// hasNewList reports whether a list was received since the stage began.
+func (d *drain) hasNewList(n *Node) bool { return n.lister.listCount > d.listCountBefore }
+
+// awaitNewList returns false while the stage has to wait for a new list, at most until the given time. Failed lists are repeated.
+func (d *drain) awaitNewList(n *Node, until time.Time) (isOver bool) {
+	if d.hasNewList(n) || n.reachedOrWakeAt(until) {
+		return true
+	}
+	n.lister.retry(n)
+	return false
+}
+
 // enterStage enters a stage: it resets what belongs to the previous stage, and starts the call of the new one, if it has
 // one. It always returns true, so that a method that returns moved can end with it.
 func (d *drain) enterStage(n *Node, s stage) (moved bool) {

@@ -58,7 +58,7 @@ func (n *Node) markNotReadyThenKill(p *Pod, killBy time.Time) {
 	}
 }
 
-// killAfterNotReady kills a pod if its kill waits for NotReady. Call it when the API server has accepted NotReady.
+// killAfterNotReady kills a pod if its kill waits for NotReady. Call it when that wait is over.
 func (n *Node) killAfterNotReady(p *Pod) {
 	if p.awaitsNotReady {
 		p.awaitsNotReady = false
@@ -72,8 +72,7 @@ func (n *Node) killWithoutNotReady(p *Pod) {
 	if p.awaitsNotReady {
 		n.drain.killedWithoutNotReady++
 		n.drain.notReadyFailure = cmp.Or(p.update.failure, n.drain.notReadyFailure)
-		p.awaitsNotReady = false
-		n.killInCurrentBucket(p)
+		n.killAfterNotReady(p)
 	}
 }
 
@@ -131,13 +130,18 @@ func (k Killed) apply(n *Node) {
 		return
 	}
 	p.calls = slices.Delete(p.calls, i, i+1)
-	if k.Err == nil {
-		p.Ended, p.lastCallAtEnd, p.Status, p.Outcome, p.Error = n.now, n.lastCall, k.Status, k.Outcome, ""
-		n.markPodDirty(p)
-		n.countInMetrics(p)
-		n.chooseMessage(p)
+	if k.Err != nil {
+		k.fail(n, p)
 		return
 	}
+	p.Ended, p.lastCallAtEnd, p.Status, p.Outcome, p.Error = n.now, n.lastCall, k.Status, k.Outcome, ""
+	n.markPodDirty(p)
+	n.countInMetrics(p)
+	n.chooseMessage(p)
+}
+
+// fail handles the error of a kill.
+func (k Killed) fail(n *Node, p *Pod) {
 	if k.Err.Error() != p.Error {
 		n.emit(Effect{Do: LogError, Pod: p, Text: "Shutdown manager failed killing pod: " + k.Err.Error()})
 		n.markPodDirty(p) // not after each error: a kill may fail every second for days, and the log would fill the disk

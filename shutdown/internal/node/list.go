@@ -104,23 +104,27 @@ func (n *Node) isForgettable(p *Pod) bool {
 	needsKill := p.isTerminating() || p.awaitsNotReady
 	needsUpdate := n.isStatusPending(p) || p.MaybeNotReady || p.update.call != 0
 	needsReport := p.belongsTo(n.shutdown) || p.belongsTo(n.terminateAll.shutdown) || n.isInQueuedReport(p)
-	return isGone && !needsKill && !needsUpdate && !needsReport
+	isNeeded := needsKill || needsUpdate || needsReport
+	return isGone && !isNeeded
 }
 
-// updateFromList adds or updates a pod from the newest list. If the known pod has ended and another pod with its key has
-// started since, the listed pod replaces the known one, so that this drain kills the new pod too. Reports that include the
-// old pod are made now.
+// hasStartedAgain reports whether a pod of the newest list is another one than the known pod with its key, which had ended before
+// the drain in progress began.
+func (n *Node) hasStartedAgain(known *Pod) bool {
+	endedBeforeDrain := !known.Ended.IsZero() && n.drain.shutdown != nil && !known.belongsTo(n.drain.shutdown)
+	isListNewer := n.lister.newestCall > known.lastCallAtEnd // than the pod's end; an older list may still have the old pod
+	mayStart := known.Static || !n.isStatusPending(known)
+	return endedBeforeDrain && isListNewer && mayStart
+}
+
+// updateFromList adds or updates a pod from the newest list. If the pod has started again, it replaces the known one, so that
+// this drain kills it too. Reports that include the old pod are made now.
 func (n *Node) updateFromList(listed *Pod) {
 	p := n.pods.byKey[listed.Key]
-	endedBeforeDrain := p != nil && !p.Ended.IsZero() && n.drain.shutdown != nil && !p.belongsTo(n.drain.shutdown)
-	// A list that was requested before the pod's end may still have the old pod. While a final status is pending, only a static
-	// pod may start.
-	startedAgain := endedBeforeDrain && n.lister.newestCall > p.lastCallAtEnd && (p.Static || !n.isStatusPending(p))
+	startedAgain := p != nil && n.hasStartedAgain(p)
 	if startedAgain {
-		for _, s := range slices.Clone(n.reports) {
-			if p.belongsTo(s) {
-				n.reportNow(s)
-			}
+		for _, s := range slices.DeleteFunc(slices.Clone(n.reports), func(s *Shutdown) bool { return !p.belongsTo(s) }) {
+			n.reportNow(s)
 		}
 		n.abortUpdate(p)
 		p.update = apiUpdate{}

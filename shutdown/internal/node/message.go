@@ -92,15 +92,7 @@ func (p *Pod) IsTerminal() bool { return p.FinalPolicy() != LeaveAsIs }
 // chooseMessage decides which message about a pod the API server should get now, if any, and queues it. A call that sends
 // another message is cancelled. Call it after each change of the pod or of the node's State.
 func (n *Node) chooseMessage(p *Pod) {
-	update, wanted := &p.update, Message("")
-	switch {
-	case n.isStatusPending(p):
-		wanted = FinalStatus
-	case p.awaitsNotReady:
-		wanted = NotReady
-	case p.MaybeNotReady && !p.isSignalled() && n.Options.Steps.Readiness && n.state == StateNone:
-		wanted = Ready // the shutdown was cancelled before the pod was killed
-	}
+	update, wanted := &p.update, n.wantedMessage(p)
 	if wanted == update.wanted {
 		return
 	}
@@ -112,6 +104,22 @@ func (n *Node) chooseMessage(p *Pod) {
 		n.api.readiness = append(n.api.readiness, p)
 	}
 	n.abortUpdate(p)
+}
+
+// wantedMessage returns the message about a pod that the API server should get now; "": none.
+func (n *Node) wantedMessage(p *Pod) Message {
+	mustUndoNotReady := p.MaybeNotReady && n.Options.Steps.Readiness
+	wasKillCancelled := n.state == StateNone && !p.isSignalled() // the shutdown was cancelled before the pod was killed
+	switch {
+	case n.isStatusPending(p):
+		return FinalStatus
+	case p.awaitsNotReady:
+		return NotReady
+	case mustUndoNotReady && wasKillCancelled:
+		return Ready
+	default:
+		return ""
+	}
 }
 
 // abortUpdate cancels the call in progress about a pod, if there is one.
@@ -386,14 +394,7 @@ func (n *Node) reportPendingStatuses(s *Shutdown) {
 }
 
 // PendingStatuses returns the number of final statuses that the API server has not accepted.
-func (n *Node) PendingStatuses() (pending int) {
-	for _, p := range n.pods.all {
-		if n.isStatusPending(p) {
-			pending++
-		}
-	}
-	return pending
-}
+func (n *Node) PendingStatuses() int { return len(matching(n.pods.all, n.isStatusPending)) }
 
 // finishFlush returns true once a stage, which began at stageBegan, need not wait for the pods' final statuses any more:
 // all are accepted, or until has come, or the server has accepted nothing for unresponsiveAfter. If the server has
@@ -403,7 +404,8 @@ func (n *Node) PendingStatuses() (pending int) {
 // Its status must be sent before the next bucket is killed, which may have the pods of the network.
 func (n *Node) finishFlush(pods []*Pod, stageBegan, until time.Time) (isOver bool) {
 	d, a := &n.drain, &n.api
-	isAwaited := func(p *Pod) bool { return n.isStatusPending(p) || n.Options.Steps.Statuses && p.isTerminating() }
+	mayGetStatus := func(p *Pod) bool { return n.Options.Steps.Statuses && p.isTerminating() }
+	isAwaited := func(p *Pod) bool { return n.isStatusPending(p) || mayGetStatus(p) }
 	if a.isUnresponsive || !d.findAwaited(pods, isAwaited) || n.reachedOrWakeAt(until) {
 		return true
 	}

@@ -144,17 +144,10 @@ func (n *Node) storeDirty() {
 	}
 }
 
-// replaceLog replaces the log by a new one with all that the next agent needs: the newest shutdown, and the pods that were
-// signalled, that the API server may show as NotReady, or that a drain plans to kill.
+// replaceLog replaces the log by a new one with all that the next agent needs: the newest shutdown and the pods (isLogged).
 func (n *Node) replaceLog() {
 	n.takeDirty() // the new log has these changes already
-	e := Effect{Do: NewLog, Shutdown: n.shutdown}
-	for _, p := range n.pods.all {
-		if p.isSignalled() || p.MaybeNotReady || p.KillPlanned {
-			e.Pods = append(e.Pods, p)
-		}
-	}
-	n.emit(e)
+	n.emit(Effect{Do: NewLog, Shutdown: n.shutdown, Pods: matching(n.pods.all, (*Pod).isLogged)})
 }
 
 // setState sets the state. Outside a shutdown, pods that were set NotReady become Ready again.
@@ -179,12 +172,9 @@ func (n *Node) Refuses() bool {
 // Refused returns the pods that may not start even when the node admits others ([Node.Refuses] is false), because their
 // previous run is not over: it was signalled and has not ended, or its final status is pending or being sent. [Start]
 // can end the refusal of a static pod: it drops a pending final status, and a kill that was given up counts as over.
-func (n *Node) Refused() (refused []*Pod) {
-	for _, p := range n.pods.all {
+func (n *Node) Refused() []*Pod {
+	return matching(n.pods.all, func(p *Pod) bool {
 		isStillEnding := p.isSignalled() && p.Ended.IsZero()
-		if isStillEnding || n.isStatusPending(p) || n.isSendingFinalStatus(p) {
-			refused = append(refused, p)
-		}
-	}
-	return refused
+		return isStillEnding || n.isStatusPending(p) || n.isSendingFinalStatus(p)
+	})
 }

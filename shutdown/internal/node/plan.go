@@ -31,22 +31,29 @@ func (d *drain) plan(n *Node) (moved bool) {
 	if len(n.Schedule) == 0 {
 		listTimeout = firstListTimeout
 	}
-	waitUntil := times.Earlier(d.stageBegan.Add(listTimeout), s.WaitEnd())
-	hasList, warmUpEnd := n.lister.listCount > d.listCountBefore, n.startedAt.Add(listWarmUp)
+	if !d.awaitNewList(n, times.Earlier(d.stageBegan.Add(listTimeout), s.WaitEnd())) {
+		return false
+	}
+	hasList, warmUpEnd := d.hasNewList(n), n.startedAt.Add(listWarmUp)
 	isFirstListEmpty := hasList && !d.wasFirstListEmpty && n.lister.isNewestEmpty
-	switch {
-	case !hasList && !n.reachedOrWakeAt(waitUntil):
-		n.lister.retry(n)
-		return false
-	case isFirstListEmpty && !n.reachedOrWakeAt(warmUpEnd): // an informer may not be filled yet
-		return false
-	case isFirstListEmpty && d.stageBegan.Before(warmUpEnd): // list once more, now that the informer should be filled
+	if isFirstListEmpty && d.stageBegan.Before(warmUpEnd) { // an informer may not have been filled yet: list once more
+		if !n.reachedOrWakeAt(warmUpEnd) {
+			return false
+		}
 		d.wasFirstListEmpty = true
 		return d.enterStage(n, planning)
 	}
 	if !hasList {
 		n.lister.reportTimeout(n)
 	}
+	d.finishPlan(n, hasList)
+	return d.enterStage(n, holding)
+}
+
+// finishPlan makes the timetable, stores it with the pods to kill, and passes both to OnPlan. hasList says that the pods are
+// known.
+func (d *drain) finishPlan(n *Node, hasList bool) {
+	s := d.shutdown
 	if !s.Planned {
 		s.Planned = true
 		d.makeFinalTable(n, hasList)
@@ -65,7 +72,6 @@ func (d *drain) plan(n *Node) (moved bool) {
 		n.emit(Effect{Do: Suspend, Until: s.releaseBy()})
 	}
 	n.startCall(Effect{Do: OnPlan, Shutdown: s, Pods: n.DuePods()})
-	return d.enterStage(n, holding)
 }
 
 // makeFinalTable makes the timetable that replaces the preliminary one of newTable. hasList says that the pods are known.
@@ -87,14 +93,7 @@ func (d *drain) makeFinalTable(n *Node, hasList bool) {
 }
 
 // DuePods returns the pods that have not ended and that a drain has to kill or has signalled.
-func (n *Node) DuePods() (due []*Pod) {
-	for _, p := range n.pods.all {
-		if n.isDue(p) {
-			due = append(due, p)
-		}
-	}
-	return due
-}
+func (n *Node) DuePods() []*Pod { return matching(n.pods.all, n.isDue) }
 
 // occupied returns, for each bucket of the schedule, whether it has pods to kill. The first doneBuckets are over: pods that
 // they still have count for the first bucket that is not over, which kills them. If all buckets are over, such pods count

@@ -93,6 +93,20 @@ func (p *Pod) compare(q *Pod) int {
 	return cmp.Or(cmp.Compare(p.Priority, q.Priority), cmp.Compare(p.Namespace, q.Namespace), cmp.Compare(p.Name, q.Name), cmp.Compare(p.Key, q.Key))
 }
 
+// isLogged reports whether the next agent needs the pod: it was signalled, the API server may show it as NotReady, or a drain plans
+// to kill it.
+func (p *Pod) isLogged() bool { return p.isSignalled() || p.MaybeNotReady || p.KillPlanned }
+
+// matching returns the pods that match.
+func matching(pods []*Pod, match func(*Pod) bool) (found []*Pod) {
+	for _, p := range pods {
+		if match(p) {
+			found = append(found, p)
+		}
+	}
+	return found
+}
+
 // pods is the set of known pods, in the order in which they became known.
 type pods struct {
 	byKey map[Key]*Pod

@@ -11,7 +11,7 @@ import (
 //   - The log's shutdown may still be in progress, and this agent has had no shutdown: this agent continues the log's
 //     shutdown. The state is StateUnsettled until the host answers.
 //   - The log's shutdown may still be in progress, and this agent already drains for a shutdown that may be the same: the
-//     two are merged.
+//     two are merged. Announcements that were cancelled before the log was read do not count.
 //   - Otherwise the log's shutdown is over or was cancelled, and its pods are kept. If this agent has had no shutdown,
 //     LastReport still reports that of the log.
 func (r Read) apply(n *Node) {
@@ -27,18 +27,19 @@ func (r Read) apply(n *Node) {
 	n.awaitsLog = false
 	hasHadNoShutdown := n.shutdown == nil // begun by this agent
 	mayContinue := previous != nil && r.SameBoot && !previous.Cancelled && len(previous.Announced) > 0
-	if mayContinue && n.state == StateDraining {
-		n.withdrawCancelled(previous)
-	}
-	mayBeThisDrain := mayContinue && n.state == StateDraining && len(previous.Announced) > 0 &&
-		n.shutdown.matches(Announcement{Kind: previous.Kind})
-	switch {
-	case hasHadNoShutdown && mayContinue:
+	if hasHadNoShutdown && mayContinue {
 		n.awaitHost(previous, pods)
 		return
-	case mayBeThisDrain && n.hasTimeLeft(previous):
+	}
+	mayBeThisDrain := false
+	if mayContinue && n.state == StateDraining {
+		n.withdrawCancelled(previous)
+		isSameKind := n.shutdown.matches(Announcement{Kind: previous.Kind})
+		mayBeThisDrain = isSameKind && len(previous.Announced) > 0 && n.hasTimeLeft(previous)
+	}
+	if mayBeThisDrain {
 		n.mergePrevious(previous, pods)
-	default:
+	} else {
 		n.closePrevious(pods, r.SameBoot)
 	}
 	if hasHadNoShutdown {
@@ -167,37 +168,41 @@ func (n *Node) mergePrevious(previous *Shutdown, pods []*Pod) {
 }
 
 // closePrevious adopts the pods of the log's shutdown, which is over. No drain plans to kill them any more (KillPlanned), so
-// only kills that have begun continue.
-//
-// If the log is of another boot, its pods ended with that boot, and an earlier NotReady does not count any more. A pod may run
-// again in this boot with the same UID. A static pod therefore gets no final status, which would end the new run at the API
-// server. If this agent has signalled the pod itself, it ignores the log's entry.
+// only kills that have begun continue. If the log is of another boot, its pods ended with that boot. A pod that this agent has
+// signalled itself has run again since: the log's entry is ignored.
 func (n *Node) closePrevious(pods []*Pod, sameBoot bool) {
 	for _, p := range pods {
+		known := n.pods.byKey[p.Key]
+		hasRunAgain := !sameBoot && known != nil && known.isSignalled()
+		if hasRunAgain {
+			continue
+		}
 		if !sameBoot {
-			if known := n.pods.byKey[p.Key]; known != nil && known.isSignalled() {
-				continue
-			}
-			p.MaybeNotReady = false
-			if p.isTerminating() {
-				p.Ended = n.now
-			}
-			p.StatusAccepted = p.StatusAccepted || p.Static
+			p.endWithBoot(n.now)
 		}
 		p.KillPlanned = false
 		n.adoptPod(p)
 	}
 }
 
-// adoptPod adds a pod of the log to the known pods, if it was signalled, may be NotReady at the API server, or was to be killed
-// by a drain. If this agent knows the pod too, it keeps the object of its own list. The rest depends on which agent has
+// endWithBoot records that a pod of another boot has ended, and that an earlier NotReady does not count any more. A static pod
+// gets no final status: it may run again with the same UID, and the status would end the new run at the API server.
+func (p *Pod) endWithBoot(now time.Time) {
+	p.MaybeNotReady = false
+	if p.isTerminating() {
+		p.Ended = now
+	}
+	p.StatusAccepted = p.StatusAccepted || p.Static
+}
+
+// adoptPod adds a pod of the log to the known pods, if its entry is still needed (isLogged). If this agent knows the pod too, it keeps the object of its own list. The rest depends on which agent has
 // signalled the pod:
 //
 //   - Both agents: the first signal and the earlier deadline count.
 //   - Only this agent: nothing changes, because the log knows less.
 //   - Only the previous agent, or none: the log's pod replaces the known one.
 func (n *Node) adoptPod(p *Pod) {
-	if !p.isSignalled() && !p.MaybeNotReady && !p.KillPlanned {
+	if !p.isLogged() {
 		return
 	}
 	known := n.pods.byKey[p.Key]

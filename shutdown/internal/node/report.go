@@ -26,13 +26,12 @@ func (n *Node) makeReports() {
 		if isDraining := n.drain.shutdown == s; isDraining {
 			continue
 		}
-		hasRunningPods, graceEnd := false, s.Ended
-		for _, p := range n.pods.all {
-			if p.isTerminating() && p.belongsTo(s) {
-				hasRunningPods, graceEnd = true, times.Later(graceEnd, p.Deadline)
-			}
+		graceEnd := s.Ended
+		running := matching(n.pods.all, func(p *Pod) bool { return p.isTerminating() && p.belongsTo(s) })
+		for _, p := range running {
+			graceEnd = times.Later(graceEnd, p.Deadline)
 		}
-		if !hasRunningPods || n.reachedOrWakeAt(graceEnd.Add(reportDelay)) {
+		if len(running) == 0 || n.reachedOrWakeAt(graceEnd.Add(reportDelay)) {
 			n.reportNow(s)
 		}
 	}
@@ -52,12 +51,8 @@ func (n *Node) isInQueuedReport(p *Pod) bool { return slices.ContainsFunc(n.repo
 func (n *Node) PodsOf(s *Shutdown) []*Pod { return PodsOf(s, n.pods.all) }
 
 // PodsOf returns those of the given pods that are in the report of a shutdown, in the order of the kills.
-func PodsOf(s *Shutdown, pods []*Pod) (included []*Pod) {
-	for _, p := range pods {
-		if p.belongsTo(s) {
-			included = append(included, p)
-		}
-	}
+func PodsOf(s *Shutdown, pods []*Pod) []*Pod {
+	included := matching(pods, func(p *Pod) bool { return p.belongsTo(s) })
 	slices.SortStableFunc(included, func(p, q *Pod) int { return p.Signalled.Compare(q.Signalled) })
 	return included
 }

@@ -43,7 +43,6 @@ func (n *Node) advanceTerminateAll() {
 		return
 	}
 	hasOwnDrain := a.shutdown != nil && a.shutdown.isTerminateAll
-	isOwnInProgress := hasOwnDrain && n.drain.shutdown == a.shutdown
 	isDrainOver := a.shutdown != nil && !a.shutdown.Ended.IsZero() && !a.shutdown.Cancelled
 	mayLogResume := n.state == StateUnsettled || n.state == StateOpening
 	switch {
@@ -52,7 +51,7 @@ func (n *Node) advanceTerminateAll() {
 	case n.state == StateDraining && !n.runEnded:
 		a.shutdown = n.shutdown
 	case mayLogResume && !hasOwnDrain && !n.reachedOrWakeAt(a.requestedAt.Add(settleTimeout)): // not settled yet
-	case isOwnInProgress: // wait for it
+	case n.isDrainingForTerminateAll(): // wait for the drain
 	case isDrainOver:
 		a.isDone = true
 	default:
@@ -76,13 +75,17 @@ func (n *Node) beginTerminateAll() {
 
 // stopTerminateAll ends TerminateAll. A drain of its own stops and is reported now, even if pods still run.
 func (n *Node) stopTerminateAll() {
-	a := &n.terminateAll
-	a.isDone = true
-	isOwnDrain := a.shutdown != nil && a.shutdown.isTerminateAll
-	if isInProgress := isOwnDrain && n.drain.shutdown == a.shutdown; isInProgress {
+	n.terminateAll.isDone = true
+	if n.isDrainingForTerminateAll() {
 		n.drain.stop(n)
-		n.reportNow(a.shutdown)
+		n.reportNow(n.terminateAll.shutdown)
 	}
+}
+
+// isDrainingForTerminateAll reports whether a drain of TerminateAll's own is in progress.
+func (n *Node) isDrainingForTerminateAll() bool {
+	s := n.drain.shutdown
+	return s != nil && s.isTerminateAll && s == n.terminateAll.shutdown
 }
 
 // addRunningPods adds the pods that are still terminating to the report of s. If s takes over the drain that
