@@ -4,8 +4,10 @@ import (
 	"errors"
 	"time"
 
+	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/kubegrace/kubegrace/internal/podkey"
 	"github.com/kubegrace/kubegrace/shutdown/internal/node"
 )
 
@@ -52,35 +54,49 @@ func refusedPods(n *node.Node) (isStatic map[types.UID]bool) {
 }
 
 // updateAdmission updates the snapshot that Admit reads. It is called after each step of the core (package node), and after
-// each write to the log.
-//
-//   - If the core refuses every pod, so does the snapshot. A snapshot that refuses all pods for good is kept, so that the
-//     many steps of a drain need no new one.
-//   - While the log is being read, the snapshot stays: only the log says which pods to refuse.
-//   - Otherwise it refuses the pods that the core refuses. While a write to the log is under way, it also refuses each
-//     static pod whose final status the API server has accepted. Otherwise the pod could run again before the log has the
-//     acceptance. If the agent then died, the next agent would send the old final status for a running pod. The pod is no
-//     longer refused when the write has ended, even if it has failed.
-//
-// The mutex is held.
+// each write to the log. While the log is being read, the snapshot stays: only the log says which pods to refuse. The mutex is
+// held.
 func (s *shell) updateAdmission() {
+	snapshot := s.admission.Load()
+	refusesForGood := snapshot.refuses && snapshot.until.IsZero()
 	switch {
 	case s.node.Refuses():
-		snapshot := s.admission.Load()
-		if refusesForGood := snapshot.refuses && snapshot.until.IsZero(); !refusesForGood {
+		if !refusesForGood { // the many steps of a drain need only one snapshot
 			s.admission.Store(&admissionSnapshot{refuses: true})
 		}
-		return
-	case s.node.State() == node.StateOpening:
-		return
+	case s.node.State() != node.StateOpening:
+		refused := refusedPods(s.node)
+		if s.isWriting() {
+			s.refuseAcceptedStaticPods(refused)
+		}
+		s.admission.Store(&admissionSnapshot{pods: refused})
 	}
-	next := &admissionSnapshot{pods: refusedPods(s.node)}
-	if s.isWriting() {
-		for _, p := range s.node.PodsOf(s.node.Shutdown()) {
-			if p.Static && p.StatusAccepted {
-				next.pods[p.Key] = true
-			}
+}
+
+// refuseAcceptedStaticPods adds the static pods whose final statuses the API server has accepted, until the write to the log that
+// is under way has ended, even if it fails. Otherwise such a pod could run again before the log has the acceptance. If the agent
+// then died, the next agent would send the old final status for a running pod. The mutex is held.
+func (s *shell) refuseAcceptedStaticPods(isStatic map[types.UID]bool) {
+	for _, p := range s.node.PodsOf(s.node.Shutdown()) {
+		if p.Static && p.StatusAccepted {
+			isStatic[p.Key] = true
 		}
 	}
-	s.admission.Store(next)
+}
+
+// admits decides for [Manager.Admit] whether a pod may start; nil: any pod.
+func (s *shell) admits(pod *v1.Pod) bool {
+	snapshot := s.admission.Load()
+	if snapshot.refusesAll() {
+		return false
+	}
+	s.logMissingRun()
+	if pod == nil {
+		return true
+	}
+	isStatic, isRefused := snapshot.pods[podkey.Of(pod)]
+	if isStatic {
+		s.step(node.Start{Key: podkey.Of(pod)}) // unless its kill is in progress, the next call of Admit admits the pod
+	}
+	return !isRefused
 }

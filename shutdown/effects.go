@@ -76,14 +76,18 @@ func (s *shell) perform(e node.Effect) {
 	case node.RecordEvent:
 		s.recordEvent(v1.EventTypeNormal, e.Text)
 	case node.CountPod:
-		defaultOutcome := "Ended" // for a killer that gives none
-		if e.Pod.Ended.IsZero() {
-			defaultOutcome = "Failed"
-		}
-		s.opts.Metrics.PodKilled(cmp.Or(e.Pod.Outcome, defaultOutcome))
+		s.opts.Metrics.PodKilled(outcomeOf(e.Pod))
 	case node.CountBucket:
 		s.opts.Metrics.Bucket(e.Took)
 	}
+}
+
+// outcomeOf returns the outcome of a pod for the metrics, even if the killer has given none.
+func outcomeOf(p *node.Pod) string {
+	if p.Ended.IsZero() {
+		return cmp.Or(p.Outcome, "Failed")
+	}
+	return cmp.Or(p.Outcome, "Ended")
 }
 
 // recordEvent records an event on the node, after all earlier ones. The mutex is held.
@@ -198,14 +202,7 @@ func (s *shell) timeSetBy(shutdown *node.Shutdown) string {
 	hostDecides := !shutdown.HostEnd.IsZero() && (isShorter || len(s.schedule) == 0)
 	switch {
 	case hostDecides:
-		if h := s.host.Load(); h != nil {
-			granted, known := h.Granted()
-			// If the deadline is about as far away as the granted delay, it follows from the host's limit.
-			if isHostsLimit := known && (announced-granted).Abs() < time.Second; isHostsLimit && h.LimitSetBy() != "" {
-				return h.LimitSetBy()
-			}
-		}
-		return "the announcement"
+		return s.hostTimeSetBy(announced)
 	case len(s.schedule) == 0:
 		return "the grace periods of the pods"
 	case requested < s.budget().Total():
@@ -213,4 +210,17 @@ func (s *shell) timeSetBy(shutdown *node.Shutdown) string {
 	default:
 		return "the configured grace periods"
 	}
+}
+
+// hostTimeSetBy says what decides how long the host waits after its announcement: its limit, if the time is about as long as the
+// granted delay, or else the announcement itself.
+func (s *shell) hostTimeSetBy(announced time.Duration) string {
+	if h := s.host.Load(); h != nil {
+		granted, known := h.Granted()
+		isHostsLimit := known && (announced-granted).Abs() < time.Second
+		if isHostsLimit && h.LimitSetBy() != "" {
+			return h.LimitSetBy()
+		}
+	}
+	return "the announcement"
 }

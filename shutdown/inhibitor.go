@@ -51,31 +51,34 @@ func (s *shell) changeLock(e node.Effect) {
 	if h == nil {
 		return
 	}
+	if e.Do == node.Suspend && s.hold == nil { // the shutdown begins
+		s.hold = h.Suspend()
+		s.reportIfHostDoesNotWait(s.hold, s.log.TimeOf(e.Until))
+	}
+	if s.hold == nil { // no shutdown is in progress
+		return
+	}
 	switch e.Do {
 	case node.Suspend:
-		if s.hold == nil { // the shutdown begins
-			s.hold = h.Suspend()
-			s.reportIfHostDoesNotWait(s.hold, s.log.TimeOf(e.Until))
-		}
 		s.hold.ReleaseAt(s.ctx, s.log.TimeOf(e.Until))
 	case node.Retake:
 		s.hold.Retake()
 	case node.HoldAgain:
-		if s.hold != nil {
-			s.hold.End()
-			s.hold = nil
-		}
+		s.hold.End()
+		s.hold = nil
 	default: // node.Release
-		if s.hold == nil {
-			return
-		}
-		release, ctx := s.hold.Release(), s.ctx
-		s.calls.Go(func() string { return "the release of the shutdown inhibitor" }, func() {
-			if err := release(ctx); err != nil {
-				s.step(node.Failed{Text: err.Error()})
-			}
-		})
+		s.releaseLock()
 	}
+}
+
+// releaseLock releases the lock at once, and closes it in another goroutine.
+func (s *shell) releaseLock() {
+	closeLock, ctx := s.hold.Release(), s.ctx
+	s.calls.Go(func() string { return "the release of the shutdown inhibitor" }, func() {
+		if err := closeLock(ctx); err != nil {
+			s.step(node.Failed{Text: err.Error()})
+		}
+	})
 }
 
 // reportIfHostDoesNotWait tells the core (package node) if the host does not wait for the drain: no lock is held, and none is

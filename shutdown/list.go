@@ -55,12 +55,13 @@ func podsWithTheSameKey(pods []*v1.Pod) (texts []string) {
 	firsts := make(map[types.UID]*v1.Pod, len(pods))
 	for _, pod := range pods {
 		key := podkey.Of(pod)
-		first := firsts[key]
-		isCopy := first == pod || first != nil && pod.UID != "" && klog.KObj(first) == klog.KObj(pod)
-		switch {
-		case first == nil:
+		first, isKnown := firsts[key]
+		if !isKnown {
 			firsts[key] = pod
-		case !isCopy:
+			continue
+		}
+		haveSameName := pod.UID != "" && klog.KObj(first) == klog.KObj(pod)
+		if isCopy := first == pod || haveSameName; !isCopy {
 			texts = append(texts, fmt.Sprintf("Options.ListPods lists the pods %s and %s, which are both known as %q: only one of them is killed",
 				klog.KObj(first), klog.KObj(pod), key))
 		}
@@ -76,17 +77,7 @@ func (s *shell) priorities(ctx context.Context, opts plan.Options, pods []*v1.Po
 	}
 	priorityOf := opts.PriorityOf
 	asked := call.Start(ctx, s.calls, "Options.Plan.PriorityOf", func(context.Context) (map[string]int32, error) {
-		known := map[string]int32{}
-		for _, pod := range pods {
-			needsClass := pod != nil && pod.Spec.Priority == nil && pod.Spec.PriorityClassName != ""
-			if !needsClass {
-				continue
-			}
-			if value, isKnown := priorityOf(pod.Spec.PriorityClassName); isKnown {
-				known[pod.Spec.PriorityClassName] = value
-			}
-		}
-		return known, nil
+		return classValues(pods, priorityOf), nil
 	})
 	known, err := asked.Await(ctx, time.Now().Add(priorityTime))
 	opts.PriorityOf = func(class string) (int32, bool) {
@@ -94,6 +85,20 @@ func (s *shell) priorities(ctx context.Context, opts plan.Options, pods []*v1.Po
 		return value, isKnown
 	}
 	return opts, err
+}
+
+// classValues returns the known values of the priority classes of those pods that have only the name of a class.
+func classValues(pods []*v1.Pod, priorityOf func(class string) (int32, bool)) map[string]int32 {
+	values := map[string]int32{}
+	for _, pod := range pods {
+		if pod == nil || pod.Spec.Priority != nil || pod.Spec.PriorityClassName == "" {
+			continue
+		}
+		if value, isKnown := priorityOf(pod.Spec.PriorityClassName); isKnown {
+			values[pod.Spec.PriorityClassName] = value
+		}
+	}
+	return values
 }
 
 // listedPod converts a listed pod for the core (package node). opts resolves its priority class.

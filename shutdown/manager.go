@@ -12,7 +12,6 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 
-	"github.com/kubegrace/kubegrace/internal/podkey"
 	"github.com/kubegrace/kubegrace/shutdown/internal/node"
 	"github.com/kubegrace/kubegrace/shutdown/internal/statelog"
 	"github.com/kubegrace/kubegrace/shutdown/plan"
@@ -99,7 +98,8 @@ func (m *Manager) Trigger(event source.Event) error {
 	if !m.isMade() {
 		return errNotMade
 	}
-	if !event.Cancelled && event.Kind != source.KindUnknown && !slices.Contains(source.Kinds(), event.Kind) {
+	isValid := event.Cancelled || event.Kind == source.KindUnknown || slices.Contains(source.Kinds(), event.Kind)
+	if !isValid {
 		return fmt.Errorf("the kind of the event is %q, it must be one of %q or empty", event.Kind, source.Kinds())
 	}
 	if isRunning := m.shell.phaseOfRun() == phaseRunning; !isRunning {
@@ -166,19 +166,8 @@ func (m *Manager) Admit(pod *v1.Pod) Admission {
 	if !m.isMade() {
 		return Admission{Reason: notAdmittedReason, Message: errNotMade.Error()}
 	}
-	now := m.shell.admission.Load()
-	if !now.refusesAll() {
-		m.shell.logMissingRun()
-		if pod == nil {
-			return Admission{Admit: true}
-		}
-		static, refused := now.pods[podkey.Of(pod)]
-		if !refused {
-			return Admission{Admit: true}
-		}
-		if static {
-			m.shell.step(node.Start{Key: podkey.Of(pod)}) // unless its kill is in progress, the next call of Admit admits the pod
-		}
+	if m.shell.admits(pod) {
+		return Admission{Admit: true}
 	}
 	m.shell.opts.Metrics.PodsRefused(1)
 	return Admission{Reason: notAdmittedReason, Message: notAdmittedMessage}

@@ -80,26 +80,26 @@ func New(schedule Schedule, pods []*v1.Pod, opts Options) Plan {
 
 // planOf plans the drain of pods by an ascending schedule. The plan has no warnings about the schedule itself.
 func planOf(schedule Schedule, pods []*v1.Pod, opts Options) Plan {
-	buckets, unknown := schedule.assign(pods, opts)
+	buckets, ofUnknownClasses := schedule.assign(pods, opts)
 	occupied := make([]bool, len(buckets))
 	for i := range buckets {
 		occupied[i] = len(buckets[i].Pods) > 0
 	}
 	fitted := NewBudget(schedule, opts).Fit(opts.Cap(math.MaxInt64), occupied)
-	return fitted.plan(buckets, unknown, opts)
+	return fitted.plan(buckets, ofUnknownClasses, opts)
 }
 
 // Plan plans the drain of pods within the times of b, which [Budget.Fit] has shortened already. opts must be those that
 // were passed to [NewBudget] for b.
 func (b Budget) Plan(pods []*v1.Pod, opts Options) Plan {
-	buckets, unknown := b.schedule().assign(pods, opts)
-	return b.plan(buckets, unknown, opts)
+	buckets, ofUnknownClasses := b.schedule().assign(pods, opts)
+	return b.plan(buckets, ofUnknownClasses, opts)
 }
 
 // plan makes the plan of a drain with the budget b, which becomes the plan's Fitted. The plan's Wanted is the budget of the
 // same schedule without a limit. buckets have only their pods so far: plan sets their times, and grants each pod its grace
 // period. The plan has no warnings about the schedule itself.
-func (b Budget) plan(buckets []BucketPlan, unknown unknownClasses, opts Options) Plan {
+func (b Budget) plan(buckets []BucketPlan, ofUnknownClasses []*v1.Pod, opts Options) Plan {
 	p := Plan{Wanted: NewBudget(b.schedule(), opts), Fitted: b, Release: b.WaitEnd, Buckets: buckets}
 	start := min(b.beforeBuckets(), b.WaitEnd)
 	for i := range buckets {
@@ -117,7 +117,7 @@ func (b Budget) plan(buckets []BucketPlan, unknown unknownClasses, opts Options)
 		bucket.End = start
 	}
 	if len(buckets) > 0 { // otherwise there is no drain whose parts could be too short
-		p.Warnings = p.warnings(unknown)
+		p.Warnings = p.warnings(ofUnknownClasses)
 	}
 	return p
 }
@@ -150,15 +150,9 @@ func (p *PodPlan) maxTermination(grace time.Duration) time.Duration {
 // hasHookOrSidecar reports whether a container of the pod may be stopped later than at the start of the pod's
 // termination: after its preStop hook or, for a sidecar, after the main containers.
 func hasHookOrSidecar(pod *v1.Pod) bool {
-	for _, c := range pod.Spec.InitContainers {
-		if c.RestartPolicy != nil && *c.RestartPolicy == v1.ContainerRestartPolicyAlways {
-			return true
-		}
+	isSidecar := func(c v1.Container) bool {
+		return c.RestartPolicy != nil && *c.RestartPolicy == v1.ContainerRestartPolicyAlways
 	}
-	for _, c := range pod.Spec.Containers {
-		if c.Lifecycle != nil && c.Lifecycle.PreStop != nil {
-			return true
-		}
-	}
-	return false
+	hasHook := func(c v1.Container) bool { return c.Lifecycle != nil && c.Lifecycle.PreStop != nil }
+	return slices.ContainsFunc(pod.Spec.InitContainers, isSidecar) || slices.ContainsFunc(pod.Spec.Containers, hasHook)
 }

@@ -105,12 +105,11 @@ func (s Schedule) sorted() (sorted Schedule, warnings []string) {
 	return s, warnings
 }
 
-// assign puts each pod into the bucket of its priority. unknown counts the pods whose priority class is unknown:
-// they count as priority 0.
-func (s Schedule) assign(pods []*v1.Pod, opts Options) (buckets []BucketPlan, unknown unknownClasses) {
+// assign puts each pod into the bucket of its priority. The pods whose priority classes are unknown count as priority 0.
+func (s Schedule) assign(pods []*v1.Pod, opts Options) (buckets []BucketPlan, ofUnknownClasses []*v1.Pod) {
 	buckets = make([]BucketPlan, len(s))
 	if len(s) == 0 { // there is no bucket for a pod
-		return buckets, unknown
+		return buckets, nil
 	}
 	for _, pod := range pods {
 		if pod == nil {
@@ -118,10 +117,10 @@ func (s Schedule) assign(pods []*v1.Pod, opts Options) (buckets []BucketPlan, un
 		}
 		priority, found := opts.priority(pod)
 		if !found {
-			unknown.add(pod)
+			ofUnknownClasses = append(ofUnknownClasses, pod)
 		}
 		b := &buckets[s.Index(priority)]
 		b.Pods = append(b.Pods, PodPlan{Pod: pod, Priority: priority})
 	}
-	return buckets, unknown
+	return buckets, ofUnknownClasses
 }

@@ -8,23 +8,10 @@ import (
 	v1 "k8s.io/api/core/v1"
 )
 
-// unknownClasses counts the pods whose priority class is unknown, and has the first of them as an example.
-type unknownClasses struct {
-	pods  int
-	first *v1.Pod
-}
-
-// add counts a pod whose class is unknown.
-func (u *unknownClasses) add(pod *v1.Pod) {
-	if u.pods == 0 {
-		u.first = pod
-	}
-	u.pods++
-}
-
-// warnings returns the warnings about the whole schedule, then those about each bucket. A warning about several
+// warnings returns the warnings about the whole schedule, then those about each bucket. ofUnknownClasses are the pods whose
+// priority classes are unknown. A warning about several
 // pods names one of them and their number, which keeps the list short.
-func (p *Plan) warnings(unknown unknownClasses) []string {
+func (p *Plan) warnings(ofUnknownClasses []*v1.Pod) []string {
 	var texts []string
 	ofBuckets := make([]string, 0, len(p.Buckets)) // these come after the warning that needs podsLoseTime
 	podsLoseTime := false
@@ -50,9 +37,10 @@ func (p *Plan) warnings(unknown unknownClasses) []string {
 		texts = append(texts, fmt.Sprintf("publishing, readiness, unmounts and final statuses get %v of the requested %v", fitted, wanted))
 	}
 	texts = append(texts, ofBuckets...)
-	if unknown.pods > 0 {
+	if len(ofUnknownClasses) > 0 {
+		first := ofUnknownClasses[0]
 		texts = append(texts, fmt.Sprintf("pods of unknown priority classes count as priority 0 (pods: %d, first: %s of class %q)",
-			unknown.pods, describe(unknown.first), unknown.first.Spec.PriorityClassName))
+			len(ofUnknownClasses), describe(first), first.Spec.PriorityClassName))
 	}
 	return texts
 }
