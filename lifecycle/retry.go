@@ -1,9 +1,6 @@
 package lifecycle
 
-import (
-	"context"
-	"time"
-)
+import "time"
 
 // backoff is the pause before a failed call is repeated. It doubles each time, between the limits below.
 // Set it to 0 after a success.
@@ -20,17 +17,4 @@ func (b *backoff) next() time.Duration {
 	pause := max(time.Duration(*b), shortestPause)
 	*b = backoff(min(2*pause, longestPause))
 	return pause
-}
-
-// sleepContext sleeps for d, or until ctx ends.
-func sleepContext(ctx context.Context, d time.Duration) {
-	if d <= 0 {
-		return
-	}
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-	case <-ctx.Done():
-	}
 }

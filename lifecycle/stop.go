@@ -8,6 +8,8 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/klog/v2"
+
+	"github.com/kubegrace/kubegrace/internal/times"
 )
 
 // stopOptions says how a request wants its containers stopped.
@@ -225,7 +227,7 @@ func (s *containerStop) pauseAfterManyRuns() {
 		s.logger().Info("The runtime lists a new run of the container again and again: are its ID and Began the same in each list?", "runs", manyRuns)
 	}
 	if s.earlierRuns >= manyRuns {
-		sleepContext(s.ctx, longestPause)
+		_ = times.Sleep(s.ctx, longestPause)
 	}
 }
 

@@ -75,7 +75,7 @@ func (c *stopCalls) stopUntilEnded() (Outcome, error) {
 		case c.options.oneAttempt:
 			return c.giveUp()
 		case returned: // pause before the next call; if the call has not returned, the wait for it was pause enough
-			sleepContext(c.ctx, min(pause.next(), time.Until(c.giveUpAt())))
+			_ = times.Sleep(c.ctx, min(pause.next(), time.Until(c.giveUpAt())))
 		}
 		if !time.Now().Before(c.giveUpAt()) {
 			return c.giveUp()

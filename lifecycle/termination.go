@@ -141,7 +141,7 @@ func (t *Termination) run() {
 			break
 		}
 		if failure = list.wait(t.ctx); failure != nil {
-			sleepContext(t.ctx, pause.next())
+			_ = times.Sleep(t.ctx, pause.next()) // the end of ctx ends the termination below
 		} else {
 			pause = 0
 		}

@@ -45,7 +45,7 @@ func allowedImports() map[string][]string {
 		"shutdown/internal/statelog":   {"golang.org/x/sys/unix", api, machine, module + "/graceperiod", module + "/internal/atomicfile", module + "/internal/call", module + "/internal/podkey", module + "/internal/staticpod", parts + "/node"},
 		"shutdown/internal/timetable":  {api, module + "/shutdown/plan"},
 
-		"shutdown/shutdowntest":      {api, machine, module + "/shutdown", module + "/shutdown/source"},
+		"shutdown/shutdowntest":      {api, machine, module + "/shutdown", module + "/shutdown/source", module + "/internal/times"},
 		"shutdown/podkiller":         {api, machine, module + "/lifecycle", module + "/shutdown", module + "/internal/call", module + "/shutdown/plan", module + "/graceperiod", module + "/internal/podcondition", module + "/internal/staticpod"},
 		"shutdown/source":            {},
 		"shutdown/inhibitor":         {klog, module + "/shutdown/source", module + "/internal/call", module + "/internal/nilcheck", parts + "/host"},
@@ -53,7 +53,7 @@ func allowedImports() map[string][]string {
 		"shutdown/logind/logindtest": {module + "/internal/logindfake"},
 		"shutdown/notice":            {module + "/shutdown/source"},
 		"shutdown/unixsocket":        {klog, module + "/shutdown/source"},
-		"shutdown/apistatus":         {api, machine, klog, gates, client, module + "/shutdown", module + "/internal/features", module + "/internal/nilcheck", module + "/internal/podcondition", module + "/internal/staticpod"},
+		"shutdown/apistatus":         {api, machine, klog, gates, client, module + "/shutdown", module + "/internal/features", module + "/internal/nilcheck", module + "/internal/podcondition", module + "/internal/staticpod", module + "/internal/times"},
 
 		"internal/readme":     {},
 		"validation":          {api, machine, module + "/graceperiod", module + "/shutdown/plan"},

@@ -1,7 +1,8 @@
-// Package times compares times, and converts a remaining time to the whole seconds of a grace period.
+// Package times compares times, waits, and converts a remaining time to the whole seconds of a grace period.
 package times
 
 import (
+	"context"
 	"math"
 	"time"
 )
@@ -30,6 +31,21 @@ func Passed() <-chan time.Time {
 	passed := make(chan time.Time)
 	close(passed)
 	return passed
+}
+
+// Sleep waits for d, or until ctx ends. It then returns the cause. If d is not positive, Sleep does not wait.
+func Sleep(ctx context.Context, d time.Duration) error {
+	if d <= 0 {
+		return context.Cause(ctx)
+	}
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
 }
 
 // Earlier returns the earlier one of two times. A zero time means that there is no time: Earlier returns the other one.

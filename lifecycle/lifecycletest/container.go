@@ -8,6 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/kubegrace/kubegrace/graceperiod"
+	"github.com/kubegrace/kubegrace/internal/times"
 	"github.com/kubegrace/kubegrace/lifecycle"
 )
 
@@ -104,7 +105,7 @@ func (c *container) stop(ctx context.Context, timeoutSeconds int64, released <-c
 	case <-timeout.C:
 		c.end(ByKill)
 	}
-	if c.script.StopReturnsLate > 0 && wait(ctx, c.script.StopReturnsLate) != nil {
+	if c.script.StopReturnsLate > 0 && times.Sleep(ctx, c.script.StopReturnsLate) != nil {
 		return ctx.Err()
 	}
 	return nil

@@ -9,6 +9,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 
 	"github.com/kubegrace/kubegrace/internal/podkey"
+	"github.com/kubegrace/kubegrace/internal/times"
 	"github.com/kubegrace/kubegrace/lifecycle"
 )
 
@@ -60,12 +61,12 @@ func (r *Runtime) Running(ctx context.Context, pod *v1.Pod) ([]lifecycle.Contain
 	}
 	if l.Poll > 0 {
 		untilNextPoll := l.Poll - time.Since(setAt)%l.Poll
-		if err := wait(ctx, untilNextPoll); err != nil {
+		if err := times.Sleep(ctx, untilNextPoll); err != nil {
 			return nil, err
 		}
 	}
 	running := r.listed(pod, l)
-	if err := wait(ctx, l.Takes); err != nil {
+	if err := times.Sleep(ctx, l.Takes); err != nil {
 		return nil, err
 	}
 	if l.Err != nil {
@@ -87,19 +88,4 @@ func (r *Runtime) listed(pod *v1.Pod, l Lists) []lifecycle.Container {
 		}
 	}
 	return running
-}
-
-// wait waits for d, which may be 0 or negative. If ctx ends before, it returns the cause.
-func wait(ctx context.Context, d time.Duration) error {
-	if d <= 0 {
-		return context.Cause(ctx)
-	}
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return nil
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	}
 }

@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/kubegrace/kubegrace/internal/podkey"
+	"github.com/kubegrace/kubegrace/internal/times"
 	"github.com/kubegrace/kubegrace/lifecycle"
 )
 
@@ -72,7 +73,7 @@ func (r *Runtime) StartContainer(ctx context.Context, pod *v1.Pod, name, id stri
 	if script.StartIgnoresContext {
 		ctx = context.WithoutCancel(ctx)
 	}
-	if err := wait(ctx, script.StartTakes); err != nil {
+	if err := times.Sleep(ctx, script.StartTakes); err != nil {
 		return fmt.Errorf("failed to start container %q: %w", id, err)
 	}
 	r.Start(pod, name, id, script)

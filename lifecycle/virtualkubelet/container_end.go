@@ -1,9 +1,9 @@
 package virtualkubelet
 
 import (
-	"time"
-
 	v1 "k8s.io/api/core/v1"
+
+	"github.com/kubegrace/kubegrace/internal/times"
 )
 
 // runEnded reports the end of a run, and restarts the container if the restart policy says so. When the
@@ -30,9 +30,7 @@ func (p *containerPod) reportEnd(c *container, id string) (reported bool) {
 		if err == nil {
 			return true
 		}
-		select {
-		case <-time.After(pause):
-		case <-p.ctx.Done():
+		if isClosed := times.Sleep(p.ctx, pause) != nil; isClosed {
 			return false
 		}
 	}

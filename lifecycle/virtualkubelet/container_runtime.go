@@ -9,6 +9,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/klog/v2"
 
+	"github.com/kubegrace/kubegrace/internal/times"
 	"github.com/kubegrace/kubegrace/lifecycle"
 )
 
@@ -44,10 +45,8 @@ func (r containerRuntime) Running(ctx context.Context, pod *v1.Pod) ([]lifecycle
 	if err != nil || p.endMissing(previousRuns, listed, !isSecond) {
 		return listed, err
 	}
-	select {
-	case <-time.After(min(maxRetryPause, r.opts.PollInterval)):
-	case <-ctx.Done():
-		return nil, context.Cause(ctx)
+	if err := times.Sleep(ctx, min(maxRetryPause, r.opts.PollInterval)); err != nil {
+		return nil, err
 	}
 	if listed, err = r.opts.Runtime.Running(ctx, pod); err == nil {
 		p.endMissing(previousRuns, listed, isSecond)

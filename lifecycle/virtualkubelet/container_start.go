@@ -11,6 +11,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/kubegrace/kubegrace/internal/times"
 	"github.com/kubegrace/kubegrace/lifecycle"
 )
 
@@ -101,10 +102,8 @@ func (p *containerPod) findStarted(c *container) (id string, err error) {
 		case err == nil:
 			return running.ID, p.checkID("Running", c, running.ID)
 		}
-		select {
-		case <-time.After(maxRetryPause):
-		case <-p.active.Done():
-			return "", context.Cause(p.active)
+		if err := times.Sleep(p.active, maxRetryPause); err != nil {
+			return "", err
 		}
 	}
 }
@@ -155,7 +154,10 @@ func checkIDs(from string, containers []lifecycle.Container) error {
 // repeated. If the pod's termination begins first, the container does not restart and its last end becomes final.
 func (p *containerPod) restart(c *container) error {
 	for {
-		p.awaitBackOff(c)
+		p.mu.Lock()
+		pause := time.Until(c.restartAt)
+		p.mu.Unlock()
+		_ = times.Sleep(p.active, pause) // if p.active has ended, startContainer returns the cause
 		if p.provider.isClosed() {
 			return lifecycle.ErrClosed
 		}
@@ -167,17 +169,6 @@ func (p *containerPod) restart(c *container) error {
 			p.keepLastEnd(c)
 		}
 		return err
-	}
-}
-
-// awaitBackOff waits until the container may restart, or the pod may start nothing any more.
-func (p *containerPod) awaitBackOff(c *container) {
-	p.mu.Lock()
-	pause := time.Until(c.restartAt)
-	p.mu.Unlock()
-	select {
-	case <-time.After(pause): // at once if pause is not positive
-	case <-p.active.Done():
 	}
 }
 

@@ -9,6 +9,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 
 	"github.com/kubegrace/kubegrace/graceperiod"
+	"github.com/kubegrace/kubegrace/internal/times"
 	"github.com/kubegrace/kubegrace/lifecycle"
 	"github.com/kubegrace/kubegrace/shutdown"
 )
@@ -60,13 +61,8 @@ func (m *managedPod) terminate(ctx context.Context, pod *v1.Pod, override *int64
 func (m *managedPod) followTermination(t *lifecycle.Termination) {
 	<-t.Done() // Close ends it too
 	m.finalizeIfEnded()
-	if t.Result().Err() == nil {
-		return
-	}
-	select {
-	case <-time.After(backOffFirst):
+	if t.Result().Err() != nil && times.Sleep(m.ctx, backOffFirst) == nil {
 		m.terminateRemaining()
-	case <-m.ctx.Done():
 	}
 }
 

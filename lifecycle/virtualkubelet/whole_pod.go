@@ -4,11 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"time"
 
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/klog/v2"
 
+	"github.com/kubegrace/kubegrace/internal/times"
 	"github.com/kubegrace/kubegrace/lifecycle"
 )
 
@@ -163,9 +163,7 @@ func (w *wholePod) remove() (removed bool) {
 		if !isKnown || isUnlisted {
 			return true
 		}
-		select {
-		case <-time.After(w.provider.opts.PollInterval):
-		case <-w.ctx.Done():
+		if isClosed := times.Sleep(w.ctx, w.provider.opts.PollInterval) != nil; isClosed {
 			return false
 		}
 	}

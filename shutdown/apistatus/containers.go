@@ -14,25 +14,28 @@ const (
 	exitCodeUnknown      = 137
 )
 
-// finalContainers returns the container statuses to write for a pod. A nil list is not written.
+// setContainers sets the container statuses to write for a pod. A nil list is not written.
 //
 // In a terminal phase every container that was started must have a terminated state: if it has none, it gets one with an
 // unknown exit code. Containers that were never started stay waiting, as in the kubelet's TerminatePod: the init
 // containers after the last started one, and all regular containers of a pod that was not initialized. In other phases a
 // list is written unchanged once one of its containers has ended.
-func finalContainers(pod *v1.Pod) (init, containers, ephemeral []v1.ContainerStatus) {
+func (p *statusPatch) setContainers(pod *v1.Pod) {
 	status := &pod.Status
 	if !isTerminal(status.Phase) {
-		return ifAnyEnded(status.InitContainerStatuses), ifAnyEnded(status.ContainerStatuses), ifAnyEnded(status.EphemeralContainerStatuses)
+		p.InitContainerStatuses = ifAnyEnded(status.InitContainerStatuses)
+		p.ContainerStatuses = ifAnyEnded(status.ContainerStatuses)
+		p.EphemeralContainerStatuses = ifAnyEnded(status.EphemeralContainerStatuses)
+		return
 	}
-	init = slices.Clone(status.InitContainerStatuses)
-	terminate(init[:startedCount(init)])
-	containers, ephemeral = slices.Clone(status.ContainerStatuses), slices.Clone(status.EphemeralContainerStatuses)
+	p.InitContainerStatuses = slices.Clone(status.InitContainerStatuses)
+	p.ContainerStatuses = slices.Clone(status.ContainerStatuses)
+	p.EphemeralContainerStatuses = slices.Clone(status.EphemeralContainerStatuses)
+	terminate(p.InitContainerStatuses[:startedCount(p.InitContainerStatuses)])
 	if mayHaveStarted(pod) {
-		terminate(containers)
-		terminate(ephemeral)
+		terminate(p.ContainerStatuses)
+		terminate(p.EphemeralContainerStatuses)
 	}
-	return init, containers, ephemeral
 }
 
 // ifAnyEnded returns statuses if one of the containers has ended, and nil otherwise.
@@ -109,22 +112,18 @@ func mayRun(pod *v1.Pod) bool {
 		return false
 	}
 	hasState := map[string]bool{} // by container name
-	for _, statuses := range [][]v1.ContainerStatus{status.InitContainerStatuses, status.ContainerStatuses, status.EphemeralContainerStatuses} {
-		for i := range statuses {
-			if statuses[i].State.Running != nil {
-				return true
-			}
-			hasState[statuses[i].Name] = statuses[i].State != v1.ContainerState{}
+	for _, s := range slices.Concat(status.InitContainerStatuses, status.ContainerStatuses, status.EphemeralContainerStatuses) {
+		if s.State.Running != nil {
+			return true
 		}
+		hasState[s.Name] = s.State != v1.ContainerState{}
 	}
 	if status.Phase == v1.PodPending {
 		return false
 	}
-	if len(hasState) == 0 { // nothing is known about the pod's containers
-		return true
-	}
-	spec := &pod.Spec
-	return slices.ContainsFunc(spec.InitContainers, func(c v1.Container) bool { return isSidecar(&c) && !hasState[c.Name] }) ||
+	isAnythingKnown, spec := len(hasState) > 0, &pod.Spec
+	return !isAnythingKnown ||
+		slices.ContainsFunc(spec.InitContainers, func(c v1.Container) bool { return isSidecar(&c) && !hasState[c.Name] }) ||
 		slices.ContainsFunc(spec.Containers, func(c v1.Container) bool { return !hasState[c.Name] }) ||
 		slices.ContainsFunc(spec.EphemeralContainers, func(c v1.EphemeralContainer) bool { return !hasState[c.Name] })
 }

@@ -88,9 +88,11 @@ func represents(serverPod, pod *v1.Pod) bool {
 	if serverPod.UID == pod.UID {
 		return true
 	}
+	if !staticpod.Is(pod) || !staticpod.IsMirror(serverPod) {
+		return false
+	}
 	hash, hasHash := pod.Annotations[staticpod.HashAnnotation]
-	mirroredHash := serverPod.Annotations[v1.MirrorPodAnnotationKey]
-	return staticpod.Is(pod) && staticpod.IsMirror(serverPod) && (!hasHash || hash == mirroredHash)
+	return !hasHash || hash == serverPod.Annotations[v1.MirrorPodAnnotationKey]
 }
 
 // patch patches the status of a pod. A pod that no longer exists is no error; isGone is then true.

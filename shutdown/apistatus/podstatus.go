@@ -65,7 +65,7 @@ func finalStatus(pod *v1.Pod, now metav1.Time) statusPatch {
 			patch.Conditions = append(patch.Conditions, newConditionPatch(status, condition, podcondition.Generation(pod), now))
 		}
 	}
-	patch.InitContainerStatuses, patch.ContainerStatuses, patch.EphemeralContainerStatuses = finalContainers(pod)
+	patch.setContainers(pod)
 	return patch
 }
 

@@ -10,6 +10,8 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/klog/v2"
+
+	"github.com/kubegrace/kubegrace/internal/times"
 )
 
 const (
@@ -47,10 +49,7 @@ func retry(ctx context.Context, attempt func(context.Context) error) error {
 		}
 		klog.FromContext(ctx).V(2).Info("Failed to write to the API server, will try again", "err", err)
 		seconds, _ := apierrors.SuggestsClientDelay(err)
-		select {
-		case <-time.After(max(backoff.Step(), time.Duration(seconds)*time.Second)):
-		case <-ctx.Done():
-		}
+		_ = times.Sleep(ctx, max(backoff.Step(), time.Duration(seconds)*time.Second)) // the loop sees the end of ctx
 	}
 	if lastErr == nil {
 		return fmt.Errorf("gave up: %w", context.Cause(ctx))

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -45,10 +46,8 @@ func (a *announcements) watch(pollInterval, verifyInterval time.Duration) {
 	for a.conn.Connected() { // select may choose a ticker although the connection has ended
 		select {
 		case <-a.signals.arrived:
-			for _, signal := range a.signals.take() {
-				if isSessionOver := a.handle(signal); isSessionOver {
-					return
-				}
+			if isSessionOver := slices.ContainsFunc(a.signals.take(), a.handle); isSessionOver {
+				return
 			}
 		case <-a.conn.Context().Done():
 			return

@@ -79,12 +79,13 @@ func (q *signalQueue) DeliverSignal(_, _ string, signal *dbus.Signal) {
 // accepts trusts the sender, because the bus sets it. A signal without a sender comes from a bus that sets none, and is
 // accepted. The caller holds the mutex.
 func (q *signalQueue) accepts(signal *dbus.Signal) bool {
+	isFrom := func(sender string) bool { return signal.Sender == sender || signal.Sender == "" }
 	if signal.Name == dbusName+"."+nameOwnerChanged {
-		return signal.Sender == dbusName || signal.Sender == ""
+		return isFrom(dbusName)
 	}
 	announces := strings.HasSuffix(signal.Name, "."+prepareForShutdown) || strings.HasSuffix(signal.Name, "."+prepareForShutdownWithMetadata)
-	mayBeLogind := q.ownerKnown && (signal.Sender == q.owner || signal.Sender == "" || q.owner == "")
-	return announces && signal.Path == login1Path && mayBeLogind
+	isLogind := q.owner == "" || isFrom(q.owner)
+	return announces && signal.Path == login1Path && q.ownerKnown && isLogind
 }
 
 // take removes and returns the queued signals.
@@ -104,34 +105,12 @@ func (q *signalQueue) take() []*dbus.Signal {
 //
 // A feature that the bus or logind lacks, and the session works without, is passed to logMissing. Any other failure is an
 // error.
-func (q *signalQueue) subscribe(ctx context.Context, c *conn, logMissing func(feature)) error {
-	// tolerate returns err, unless err says that the feature is missing: the session works without it.
-	tolerate := func(err error, f feature) error {
-		if !isMissingFeature(err) {
-			return err
-		}
-		logMissing(f)
-		return nil
-	}
-	// match subscribes with the kubelet's match rule and senderRule, which keeps out other senders. If the bus refuses
-	// senderRule, it subscribes without it.
-	match := func(path dbus.ObjectPath, iface, member string, senderRule ...dbus.MatchOption) error {
-		kubeletRule := []dbus.MatchOption{dbus.WithMatchObjectPath(path), dbus.WithMatchInterface(iface), dbus.WithMatchMember(member)}
-		err := c.AddMatchSignalContext(ctx, slices.Concat(kubeletRule, senderRule)...)
-		if !isMissingFeature(err) {
-			return err
-		}
-		if err := c.AddMatchSignalContext(ctx, kubeletRule...); err != nil {
-			return err
-		}
-		logMissing(featureMatches)
-		return nil
-	}
+func (q *signalQueue) subscribe(ctx context.Context, c *conn, logMissing missingLogger) error {
 	if !c.transport.passesDescriptors {
 		logMissing(featureNegotiation)
 	}
-	err := match(dbusPath, dbusName, nameOwnerChanged, dbus.WithMatchSender(dbusName), dbus.WithMatchArg(0, login1))
-	if err := tolerate(err, featureOwnerChanges); err != nil {
+	err := c.match(ctx, logMissing, kubeletRule(dbusPath, dbusName, nameOwnerChanged), dbus.WithMatchSender(dbusName), dbus.WithMatchArg(0, login1))
+	if err := logMissing.tolerate(err, featureOwnerChanges); err != nil {
 		return fmt.Errorf("subscribe to the owners of %s: %w", login1, err)
 	}
 	// A call to the well-known name makes the bus start a logind that is not running yet.
@@ -139,17 +118,49 @@ func (q *signalQueue) subscribe(ctx context.Context, c *conn, logMissing func(fe
 		return err
 	}
 	owner, err := c.owner(ctx)
-	if err := tolerate(err, featureOwner); err != nil {
+	if err := logMissing.tolerate(err, featureOwner); err != nil {
 		return err
 	}
 	q.setOwner(owner)
-	err = match(login1Path, login1Manager, prepareForShutdown, dbus.WithMatchSender(login1))
+	err = c.match(ctx, logMissing, kubeletRule(login1Path, login1Manager, prepareForShutdown), dbus.WithMatchSender(login1))
 	if err == nil {
-		err = tolerate(match(login1Path, login1Manager, prepareForShutdownWithMetadata, dbus.WithMatchSender(login1)), featureMetadata)
+		err = c.match(ctx, logMissing, kubeletRule(login1Path, login1Manager, prepareForShutdownWithMetadata), dbus.WithMatchSender(login1))
+		err = logMissing.tolerate(err, featureMetadata)
 	}
 	if err != nil {
 		return fmt.Errorf("subscribe to logind's signals: %w", err)
 	}
+	return nil
+}
+
+// missingLogger logs that the bus or logind lacks a feature, and that the session works without it.
+type missingLogger func(feature)
+
+// tolerate returns err, unless err says that the feature is missing: it is then only logged.
+func (log missingLogger) tolerate(err error, f feature) error {
+	if isMissingFeature(err) {
+		log(f)
+		return nil
+	}
+	return err
+}
+
+// kubeletRule returns the kubelet's match rule for a signal.
+func kubeletRule(path dbus.ObjectPath, iface, member string) []dbus.MatchOption {
+	return []dbus.MatchOption{dbus.WithMatchObjectPath(path), dbus.WithMatchInterface(iface), dbus.WithMatchMember(member)}
+}
+
+// match subscribes with a match rule and senderRule, which keeps out other senders. If the bus refuses senderRule, it subscribes
+// without it.
+func (c *conn) match(ctx context.Context, logMissing missingLogger, rule []dbus.MatchOption, senderRule ...dbus.MatchOption) error {
+	err := c.AddMatchSignalContext(ctx, slices.Concat(rule, senderRule)...)
+	if !isMissingFeature(err) {
+		return err
+	}
+	if err := c.AddMatchSignalContext(ctx, rule...); err != nil {
+		return err
+	}
+	logMissing(featureMatches)
 	return nil
 }
 

@@ -63,9 +63,8 @@ type scheduledEvent struct {
 }
 
 // read implements polledValue.read. It returns the notice of the earliest event that is not too far away to be announced
-// (isTooEarly), or a notice without a key if there is none. An event that had begun when it was first read is skipped. Any
-// other event counts as long as the service lists it. Once the event has begun, its deadline is unknown. Azure always
-// answers at once, so read does not need the parameter atOnce.
+// (isTooFarAhead), or a notice without a key if there is none. Azure always answers at once, so read does not need the
+// parameter atOnce.
 func (z *azure) read(ctx context.Context, _ bool) (notice, error) {
 	events, clockAhead, err := z.events(ctx)
 	if err != nil {
@@ -74,26 +73,34 @@ func (z *azure) read(ctx context.Context, _ bool) (notice, error) {
 	var earliest notice
 	known := map[string]notice{}
 	for _, e := range events {
-		lastKnown, wasKnown := z.known[e.EventID]
-		n := e.notice(clockAhead)
-		isStarted := e.EventStatus != "Scheduled"
-		if isStarted {
-			n = lastKnown // a started event has no NotBefore any more, but its kind and key still count
-		}
-		if isStarted || n.hasPassed() {
-			if !wasKnown {
-				continue // the machine may have survived the event
-			}
-			n.event.Deadline = time.Time{} // unknown; it counts as earlier than all known deadlines
+		n, counts := z.current(e, clockAhead)
+		if !counts {
+			continue
 		}
 		known[e.EventID] = n
 		isEarliest := earliest.key == "" || n.event.Deadline.Before(earliest.event.Deadline)
-		if isEarliest && !n.isTooEarly() {
+		if isEarliest && !n.isTooFarAhead() {
 			earliest = n
 		}
 	}
 	z.known = known
 	return earliest, nil
+}
+
+// current returns the notice of an event as it counts now. An event that had begun when it was first read does not count: the
+// machine may have survived it. Once another event has begun, its deadline is unknown.
+func (z *azure) current(e scheduledEvent, clockAhead time.Duration) (n notice, counts bool) {
+	lastKnown, wasKnown := z.known[e.EventID]
+	n = e.notice(clockAhead)
+	isStarted := e.EventStatus != "Scheduled"
+	if !isStarted && !n.hasPassed() {
+		return n, true
+	}
+	if isStarted {
+		n = lastKnown // a started event has no NotBefore any more, but its kind and key still count
+	}
+	n.event.Deadline = time.Time{} // unknown; it counts as earlier than all known deadlines
+	return n, wasKnown
 }
 
 // events asks for the events that shut this machine down. clockAhead is how far this machine's clock is ahead of
@@ -144,7 +151,7 @@ func (z *azure) acknowledge(ctx context.Context) error {
 	for _, e := range events {
 		switch {
 		case e.EventStatus != "Scheduled": // the event has started already
-		case e.notice(clockAhead).isTooEarly(): // the event was not announced, so nothing was drained for it
+		case e.notice(clockAhead).isTooFarAhead(): // the event was not announced, so nothing was drained for it
 		case len(e.Resources) > 1:
 			errs = append(errs, fmt.Errorf("event %s of %d machines was not acknowledged", e.EventID, len(e.Resources)))
 		default:
@@ -201,8 +208,8 @@ func (e scheduledEvent) notice(clockAhead time.Duration) notice {
 	return notice{key: e.EventID + " " + e.NotBefore, event: event}
 }
 
-// isTooEarly reports whether the deadline is so far away that the notice must not be announced yet. A notice
-// without a deadline is never too early.
-func (n notice) isTooEarly() bool {
+// isTooFarAhead reports whether the deadline is so far away that the notice must not be announced yet. A notice
+// without a deadline never is.
+func (n notice) isTooFarAhead() bool {
 	return time.Until(n.event.Deadline) > announceAhead
 }

@@ -77,12 +77,17 @@ func Watch(ctx context.Context, p Provider, announce func(source.Event) error) e
 			slog.WarnContext(ctx, "Failed to watch for termination notices, will retry", "err", err)
 		}
 	}
-	// One goroutine polls each value. This one handles the readings, so that announce is not called concurrently.
+	return watchValues(ctx, p.values(s), announce, onError)
+}
+
+// watchValues polls each value in a goroutine until ctx ends. It handles the readings in its caller's goroutine, so that announce
+// and onError are not called concurrently. It returns the failures that still last.
+func watchValues(ctx context.Context, values []*polledValue, announce func(source.Event) error, onError func(error)) error {
 	var polls sync.WaitGroup
 	defer polls.Wait()
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	values, readings := p.values(s), make(chan reading)
+	readings := make(chan reading)
 	for _, v := range values {
 		polls.Add(1)
 		go func() {

@@ -8,6 +8,7 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 
+	"github.com/kubegrace/kubegrace/internal/times"
 	"github.com/kubegrace/kubegrace/shutdown"
 )
 
@@ -49,7 +50,7 @@ type Flushed struct {
 
 // PublishNode implements [shutdown.Reporter]. It takes PublishTakes and records the call, even if it fails.
 func (r *Reporter) PublishNode(ctx context.Context, state shutdown.NodeState) error {
-	err := wait(ctx, r.PublishTakes)
+	err := times.Sleep(ctx, r.PublishTakes)
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if err == nil && r.PublishErr != nil {
@@ -71,7 +72,7 @@ func (r *Reporter) RestoreReadiness(ctx context.Context, pod *v1.Pod) error {
 
 // mark takes MarkTakes and records the call, even if it fails.
 func (r *Reporter) mark(ctx context.Context, call Marked) error {
-	err := wait(ctx, r.MarkTakes)
+	err := times.Sleep(ctx, r.MarkTakes)
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.marked = append(r.marked, call)
@@ -80,7 +81,7 @@ func (r *Reporter) mark(ctx context.Context, call Marked) error {
 
 // FlushPod implements [shutdown.StatusFlusher]. It takes FlushTakes and records the call, even if it fails.
 func (r *Reporter) FlushPod(ctx context.Context, pod *v1.Pod) error {
-	err := wait(ctx, r.FlushTakes)
+	err := times.Sleep(ctx, r.FlushTakes)
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if err == nil && r.FlushErr != nil {
@@ -109,17 +110,4 @@ func (r *Reporter) Flushed() []Flushed {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return slices.Clone(r.flushed)
-}
-
-// wait waits for d. If ctx ends first, it returns the error of ctx.
-func wait(ctx context.Context, d time.Duration) error {
-	if d <= 0 {
-		return ctx.Err()
-	}
-	select {
-	case <-time.After(d):
-		return nil
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	}
 }

@@ -118,25 +118,25 @@ func removeStale(path string, now time.Time) error {
 		if err != nil || now.Sub(info.ModTime()) < staleAfter {
 			continue // it is gone, or another agent's listen is in progress
 		}
-		for _, leftover := range leftovers(filepath.Join(filepath.Dir(path), entry.Name()), info.Mode().Type()) {
-			if err := os.Remove(leftover); err != nil && !errors.Is(err, fs.ErrNotExist) {
-				errs = append(errs, fmt.Errorf("remove a leftover of a previous agent: %w", err))
-				break // the folder of a socket that was not removed cannot be removed either
-			}
-		}
+		errs = append(errs, removeLeftover(filepath.Join(filepath.Dir(path), entry.Name()), info.Mode().Type()))
 	}
 	return errors.Join(errs...)
 }
 
-// leftovers returns what must be removed, in order, to remove a socket or folder that listen has left at path. A file of
-// another type is not an agent's: nothing is removed.
-func leftovers(path string, fileType fs.FileMode) []string {
+// removeLeftover removes a socket, or a folder with a socket, that listen has left at path. A file of another type is not an
+// agent's: nothing is removed.
+func removeLeftover(path string, fileType fs.FileMode) error {
+	var err error
 	switch fileType {
 	case fs.ModeSocket:
-		return []string{path}
+		err = os.Remove(path)
 	case fs.ModeDir:
-		return []string{filepath.Join(path, boundName), path} // the folder last: it must be empty
-	default:
+		if err = os.Remove(filepath.Join(path, boundName)); err == nil || errors.Is(err, fs.ErrNotExist) {
+			err = os.Remove(path) // the folder must be empty
+		}
+	}
+	if err == nil || errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
+	return fmt.Errorf("remove a leftover of a previous agent: %w", err)
 }

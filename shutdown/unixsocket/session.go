@@ -125,19 +125,28 @@ func (s *session) watchSocket(e *endpoint) error {
 			}
 			isYielding = true
 		default:
-			next, err := listen(s.ctx, e.path)
+			next, err := s.recreate(e)
 			if err != nil {
 				s.logger.Error(err, "Lost the socket", "path", e.path)
 				return e.Close() // only the listener: the socket's file is gone
 			}
-			s.logger.Info("Recreated the socket, which was removed", "path", e.path)
-			s.start(func() { s.accept(next) })
-			if err := e.Close(); err != nil {
-				s.logger.Error(err, "Failed to close the removed socket", "path", e.path)
-			}
 			e, isYielding = next, false
 		}
 	}
+}
+
+// recreate replaces the endpoint, whose socket was removed, by a new one at the same path.
+func (s *session) recreate(removed *endpoint) (*endpoint, error) {
+	next, err := listen(s.ctx, removed.path)
+	if err != nil {
+		return nil, err
+	}
+	s.logger.Info("Recreated the socket, which was removed", "path", next.path)
+	s.start(func() { s.accept(next) })
+	if err := removed.Close(); err != nil {
+		s.logger.Error(err, "Failed to close the removed socket", "path", removed.path)
+	}
+	return next, nil
 }
 
 // accept serves each connection of the socket in a goroutine, until the socket is closed.

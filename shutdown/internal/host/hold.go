@@ -33,22 +33,28 @@ func (o *Hold) ReleaseAt(ctx context.Context, t time.Time) {
 	o.ifCurrent(func(l *lock) {
 		l.cancelScheduledRelease() // that of an earlier ReleaseAt
 		var timer *time.Timer
+		release := func() {
+			l.releaseIf(ctx, func() bool { return l.scheduledRelease == timer }) // false: it was cancelled while the timer fired
+		}
 		timer = time.AfterFunc(time.Until(t), func() {
-			l.calls.Go(func() string { return "the release of the shutdown inhibitor in time" }, func() {
-				err := l.withMutexThenClose(ctx, func() io.Closer {
-					if isStillScheduled := l.scheduledRelease == timer; !isStillScheduled { // it was cancelled while the timer fired
-						return nil
-					}
-					l.scheduledRelease = nil
-					return l.hold.release()
-				})
-				if err != nil {
-					klog.FromContext(ctx).Error(err, "Failed to release the inhibitor lock at its deadline")
-				}
-			})
+			l.calls.Go(func() string { return "the release of the shutdown inhibitor in time" }, release)
 		})
 		l.scheduledRelease = timer
 	})
+}
+
+// releaseIf carries out the scheduled release, if isScheduled returns true with the mutex held.
+func (l *lock) releaseIf(ctx context.Context, isScheduled func() bool) {
+	err := l.withMutexThenClose(ctx, func() io.Closer {
+		if !isScheduled() {
+			return nil
+		}
+		l.scheduledRelease = nil
+		return l.hold.release()
+	})
+	if err != nil {
+		klog.FromContext(ctx).Error(err, "Failed to release the inhibitor lock at its deadline")
+	}
 }
 
 // release goes from phaseSuspended to phaseReleased: from now on no lock may be held. It returns the lock that was held

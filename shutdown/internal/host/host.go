@@ -16,6 +16,7 @@ import (
 	"k8s.io/klog/v2"
 
 	"github.com/kubegrace/kubegrace/internal/call"
+	"github.com/kubegrace/kubegrace/internal/times"
 	"github.com/kubegrace/kubegrace/shutdown/source"
 )
 
@@ -131,15 +132,9 @@ func New(o Options) *Host {
 func (h *Host) Run(ctx context.Context) error {
 	var watch sync.WaitGroup
 	watch.Add(1)
-	go func() { // calls HostUnreached if the host was not reached in time
+	go func() {
 		defer watch.Done()
-		select {
-		case <-time.After(reachTimeout):
-			if !h.contact.reached.Load() {
-				h.Listener.HostUnreached()
-			}
-		case <-ctx.Done():
-		}
+		h.reportUnreached(ctx)
 	}()
 	defer watch.Wait()
 	h.adopt(ctx)
@@ -164,11 +159,16 @@ func (h *Host) Run(ctx context.Context) error {
 			})
 			loggedErr = text
 		}
-		select {
-		case <-time.After(pause):
-		case <-ctx.Done():
+		if times.Sleep(ctx, pause) != nil {
 			return nil
 		}
+	}
+}
+
+// reportUnreached calls HostUnreached if the host is not reached in time.
+func (h *Host) reportUnreached(ctx context.Context) {
+	if times.Sleep(ctx, reachTimeout) == nil && !h.contact.reached.Load() {
+		h.Listener.HostUnreached()
 	}
 }
 

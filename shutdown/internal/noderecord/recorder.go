@@ -155,8 +155,9 @@ func (r *Recorder) addTimetable() {
 		f.Windows = append(f.Windows, judge.NodeWindow{Priority: priority, OwnTime: b.Pods, KillsEnd: killsEnd, End: end})
 	}
 	old := r.windows
-	isSame := old.Shutdown == f.Shutdown && old.WaitEnd.Equal(f.WaitEnd) && old.Planned == f.Planned && slices.Equal(old.Windows, f.Windows)
-	if isSame {
+	isSameDrain := old.Shutdown == f.Shutdown && old.Planned == f.Planned
+	hasSameTimes := old.WaitEnd.Equal(f.WaitEnd) && slices.Equal(old.Windows, f.Windows)
+	if isSameDrain && hasSameTimes {
 		return
 	}
 	r.windows = f

@@ -65,24 +65,30 @@ func checkShutdown(s *node.Shutdown, now time.Time) error {
 	for _, a := range s.Announced {
 		errs = append(errs, checkOptional("at of an announcement", a.At, bootTime(), now), checkOptional("deadline of an announcement", a.Deadline, bootTime(), maxTime()))
 	}
-	if t := s.Timetable; t != nil {
-		errs = append(errs, t.Check())
-		if count := len(t.Budget.Buckets); count > 0 {
-			if s.Done > count {
-				errs = append(errs, fmt.Errorf("done is %d of %d buckets", s.Done, count))
-			}
-			if lastEnd := t.Budget.Buckets[count-1].End; lastEnd-waitSlack > t.Budget.WaitEnd {
-				errs = append(errs, fmt.Errorf("budget.waitEndNanoseconds %d is before the last bucket's endNanoseconds %d", t.Budget.WaitEnd, lastEnd))
-			}
-		}
-		errs = append(errs, checkTime("received of the timetable", t.Received, bootTime(), now))
+	if s.Timetable != nil {
+		errs = append(errs, checkTimetable(s, now))
 	}
 	return errors.Join(errs...)
 }
 
+// checkTimetable returns why the timetable of a shutdown is damaged; nil: it is not. now is as in checkShutdown.
+func checkTimetable(s *node.Shutdown, now time.Time) error {
+	t := s.Timetable
+	errs := []error{t.Check()}
+	if count := len(t.Budget.Buckets); count > 0 {
+		if s.Done > count {
+			errs = append(errs, fmt.Errorf("done is %d of %d buckets", s.Done, count))
+		}
+		if lastEnd := t.Budget.Buckets[count-1].End; lastEnd-waitSlack > t.Budget.WaitEnd {
+			errs = append(errs, fmt.Errorf("budget.waitEndNanoseconds %d is before the last bucket's endNanoseconds %d", t.Budget.WaitEnd, lastEnd))
+		}
+	}
+	return errors.Join(append(errs, checkTime("received of the timetable", t.Received, bootTime(), now))...)
+}
+
 // checkPod returns why a pod is damaged; nil: it is not. now is as in checkShutdown.
 func checkPod(p *node.Pod, now time.Time) error {
-	isSignalled := !p.Signalled.IsZero()
+	isSignalled, hasDeadline, hasPolicy := !p.Signalled.IsZero(), !p.Deadline.IsZero(), p.Policy != ""
 	switch {
 	case p.Object == nil:
 		return errors.New("it has no object")
@@ -94,7 +100,7 @@ func checkPod(p *node.Pod, now time.Time) error {
 		return fmt.Errorf("policy %q is not known", p.Policy)
 	case p.Shutdown < 0 || p.Shutdown > math.MaxInt32:
 		return fmt.Errorf("shutdown %d is not from 0 to %d", p.Shutdown, math.MaxInt32)
-	case isSignalled == p.Deadline.IsZero() || isSignalled == (p.Policy == ""):
+	case hasDeadline != isSignalled || hasPolicy != isSignalled:
 		return errors.New("signalled, deadline and policy must be all set or all unset")
 	}
 	for _, number := range p.Joined {

@@ -152,17 +152,18 @@ func (l *Log) addBatch(added *batch) *call.Future[struct{}] {
 func (l *Log) afterWrite(err error) {
 	if hasFailed := l.isStale; hasFailed && !l.isRetrying {
 		l.isRetrying = true
-		time.AfterFunc(rewritePause, func() {
-			l.writes.add(task{refuse: func(error) {}, run: func() {
-				l.isRetrying = false
-				if l.isStale {
-					l.afterWrite(l.replace())
-				}
-			}})
-		})
+		time.AfterFunc(rewritePause, func() { l.writes.add(task{refuse: func(error) {}, run: l.retryWrite}) })
 	}
 	if l.opts.Wrote != nil {
 		l.opts.Wrote(err)
+	}
+}
+
+// retryWrite repeats a failed write, unless a later write has succeeded.
+func (l *Log) retryWrite() {
+	l.isRetrying = false
+	if l.isStale {
+		l.afterWrite(l.replace())
 	}
 }
 
@@ -310,6 +311,15 @@ func (l *Log) SaveTimes(t Times) *call.Future[struct{}] {
 	})
 }
 
+// unlockAfterCalls unlocks the folder after all writes and syncs, however long they take.
+func (l *Log) unlockAfterCalls() {
+	l.calls.Wait(nil)
+	if l.file != nil {
+		_ = l.file.Close()
+	}
+	_ = l.unlock()
+}
+
 // Close writes and syncs the waiting entries, and then unlocks the folder. It waits for this until the given time, but
 // for at least a second, and then drops the tasks that have not started. The error says that entries are not stored, or
 // which calls hang. While a call hangs, the folder stays locked: a late write could otherwise replace the file of the
@@ -320,14 +330,8 @@ func (l *Log) Close(until time.Time) error {
 	l.beginSync(func(syncErr error) { err = syncErr })
 	l.writes.close(errClosed)
 	l.times.close(errClosed)
-	if isLocked { // unlock the folder after all writes and syncs, however long they take
-		l.otherCalls.Go(func() string { return "the unlocking of " + l.opts.Dir }, func() {
-			l.calls.Wait(nil)
-			if l.file != nil {
-				_ = l.file.Close()
-			}
-			_ = l.unlock()
-		})
+	if isLocked {
+		l.otherCalls.Go(func() string { return "the unlocking of " + l.opts.Dir }, l.unlockAfterCalls)
 	}
 	giveUp := make(chan struct{}) // closed when Close must return
 	timer := time.AfterFunc(max(time.Until(until), minWait), func() { close(giveUp) })
