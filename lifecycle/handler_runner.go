@@ -15,6 +15,7 @@ import (
 	"github.com/kubegrace/kubegrace/graceperiod"
 	"github.com/kubegrace/kubegrace/internal/features"
 	"github.com/kubegrace/kubegrace/internal/nilcheck"
+	"github.com/kubegrace/kubegrace/internal/times"
 	"github.com/kubegrace/kubegrace/lifecycle/internal/hookhttp"
 	"github.com/kubegrace/kubegrace/metrics"
 )
@@ -222,10 +223,8 @@ func (r *handlerRunner) sleep(ctx context.Context, seconds int64) error {
 		return nil
 	}
 	start, duration := time.Now(), graceperiod.Duration(seconds)
-	select {
-	case <-time.After(duration):
+	if times.Sleep(ctx, duration) == nil {
 		return nil
-	case <-ctx.Done():
 	}
 	remaining, cause := duration-time.Since(start), context.Cause(ctx)
 	switch {

@@ -265,7 +265,7 @@ type agentCall struct {
 // names it if it hangs.
 func (p *podState) spawn(c agentCall) {
 	p.terminator.calls.Go(func() string { return c.name + " of " + fullName(c.apiPod, c.container) }, func() {
-		call.GuardAbout(c.ctx, c.name, c.previousErr, logValues(c.apiPod, c.container), c.do, c.returned)
+		call.GuardRepeated(c.ctx, c.name, c.previousErr, logValues(c.apiPod, c.container), c.do, c.returned)
 	})
 }
 

@@ -85,7 +85,7 @@ func (tr *Terminator) start(ctx context.Context, pod *v1.Pod, name string, do fu
 	state.unlock()
 	// A panic of do becomes an error. If do ignores the end of ctx, that is logged.
 	var previousErr error // nil: a panic is always logged
-	call.GuardAbout(ctx, "the start", previousErr, logValues(pod, name), func() error {
+	call.GuardRepeated(ctx, "the start", previousErr, logValues(pod, name), func() error {
 		defer call.WatchEnd(ctx, "the start", logValues(pod, name)()...)()
 		return do(ctx)
 	}, func(doErr error) { err = state.startReturned(ctx, pod, start, doErr) })

@@ -307,7 +307,7 @@ func (t *Termination) finishIfDone(failure error) (ended bool) {
 
 // isStopping reports whether a container of the termination is being stopped.
 func (t *Termination) isStopping() bool {
-	return slices.ContainsFunc(t.stops, func(s *containerStop) bool { return s.inProgress })
+	return slices.ContainsFunc(t.stops, (*containerStop).isStopping)
 }
 
 // awaitsStart reports whether a start of the pod may still add a container to the termination: the start is

@@ -76,18 +76,14 @@ func (s *shell) perform(e node.Effect) {
 	case node.RecordEvent:
 		s.recordEvent(v1.EventTypeNormal, e.Text)
 	case node.CountPod:
-		s.opts.Metrics.PodKilled(outcomeOf(e.Pod))
+		defaultOutcome := "Ended" // for a killer that gives none
+		if e.Pod.Ended.IsZero() {
+			defaultOutcome = "Failed"
+		}
+		s.opts.Metrics.PodKilled(cmp.Or(e.Pod.Outcome, defaultOutcome))
 	case node.CountBucket:
 		s.opts.Metrics.Bucket(e.Took)
 	}
-}
-
-// outcomeOf returns the outcome of a pod for the metrics, even if the killer has given none.
-func outcomeOf(p *node.Pod) string {
-	if p.Ended.IsZero() {
-		return cmp.Or(p.Outcome, "Failed")
-	}
-	return cmp.Or(p.Outcome, "Ended")
 }
 
 // recordEvent records an event on the node, after all earlier ones. The mutex is held.

@@ -88,17 +88,7 @@ func withFinalStatus(p *node.Pod, ended time.Time) *v1.Pod {
 // return within answerTime, PolicySetTerminal is used for all kinds.
 func (s *shell) askPolicies(ctx context.Context) {
 	kinds := append(source.Kinds(), source.KindUnknown)
-	asked := call.Start(ctx, s.calls, "Options.Policy", func(context.Context) (node.Policies, error) {
-		p := node.Policies{Of: map[source.Kind]node.Policy{}, Errors: map[source.Kind]string{}}
-		for _, kind := range kinds {
-			policy, err := s.policy(kind)
-			p.Of[kind] = node.Policy(policy)
-			if err != nil {
-				p.Errors[kind] = err.Error()
-			}
-		}
-		return p, nil
-	})
+	asked := call.Start(ctx, s.calls, "Options.Policy", func(context.Context) (node.Policies, error) { return s.policies(kinds), nil })
 	p, err := asked.Await(ctx, time.Now().Add(answerTime))
 	if err != nil {
 		p = node.Policies{Errors: map[source.Kind]string{}}
@@ -107,6 +97,19 @@ func (s *shell) askPolicies(ctx context.Context) {
 		}
 	}
 	s.step(p)
+}
+
+// policies asks Options.Policy for the pod policies of several kinds of shutdown.
+func (s *settings) policies(kinds []source.Kind) node.Policies {
+	p := node.Policies{Of: map[source.Kind]node.Policy{}, Errors: map[source.Kind]string{}}
+	for _, kind := range kinds {
+		policy, err := s.policy(kind)
+		p.Of[kind] = node.Policy(policy)
+		if err != nil {
+			p.Errors[kind] = err.Error()
+		}
+	}
+	return p
 }
 
 // policy asks Options.Policy for the pod policy of a kind of shutdown. An error says what is wrong with the answer; the

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"slices"
 	"strconv"
 
 	v1 "k8s.io/api/core/v1"
@@ -113,13 +114,11 @@ func defaultContainer(container *v1.Container) {
 // Burstable.
 func qosClass(spec *v1.PodSpec) v1.PodQOSClass {
 	hasNone, isGuaranteed := true, true
-	for _, containers := range [][]v1.Container{spec.InitContainers, spec.Containers} {
-		for i := range containers {
-			for _, name := range []v1.ResourceName{v1.ResourceCPU, v1.ResourceMemory} {
-				request, limit := containers[i].Resources.Requests[name], containers[i].Resources.Limits[name]
-				hasNone = hasNone && request.IsZero() && limit.IsZero()
-				isGuaranteed = isGuaranteed && !limit.IsZero() && request.Equal(limit)
-			}
+	for _, c := range slices.Concat(spec.InitContainers, spec.Containers) {
+		for _, name := range []v1.ResourceName{v1.ResourceCPU, v1.ResourceMemory} {
+			request, limit := c.Resources.Requests[name], c.Resources.Limits[name]
+			hasNone = hasNone && request.IsZero() && limit.IsZero()
+			isGuaranteed = isGuaranteed && !limit.IsZero() && request.Equal(limit)
 		}
 	}
 	switch {

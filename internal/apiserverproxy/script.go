@@ -51,9 +51,8 @@ func Rules(rules ...Rule) Script {
 
 // matches reports whether each field of the rule is empty or that of the request.
 func (r Rule) matches(request Request) bool {
-	return (r.Verb == "" || r.Verb == request.Verb) &&
-		(r.Resource == "" || r.Resource == request.Resource) &&
-		(r.Name == "" || r.Name == request.Name)
+	isEmptyOr := func(field, value string) bool { return field == "" || field == value }
+	return isEmptyOr(r.Verb, request.Verb) && isEmptyOr(r.Resource, request.Resource) && isEmptyOr(r.Name, request.Name)
 }
 
 // Always returns a script that applies the same fault to every request.

@@ -31,10 +31,10 @@ func Guard(ctx context.Context, name string, f func() error, end func(error)) {
 	guard(name, f, func(err error) { logPanic(klog.FromContext(ctx), name, err) }, end)
 }
 
-// GuardAbout calls f and then end, as [Guard] does. about returns more keys and values for the log line of a panic;
+// GuardRepeated calls f and then end, as [Guard] does. about returns more keys and values for the log line of a panic;
 // it may be nil. previous is the error of the previous call, or nil. If both calls panic with the same value, only the
 // first panic is logged.
-func GuardAbout(ctx context.Context, name string, previous error, about func() []any, f func() error, end func(error)) {
+func GuardRepeated(ctx context.Context, name string, previous error, about func() []any, f func() error, end func(error)) {
 	guard(name, f, func(err error) {
 		var previousPanic *PanicError
 		if errors.As(previous, &previousPanic) && previousPanic.Error() == err.Error() {

@@ -60,14 +60,12 @@ func Last(files []File) *File {
 // (systemd.unit(5)). It leaves out the drop-ins whose absolute paths are in ignored, so that one of the same name in a
 // later directory is read. unread has the directories that cannot be read.
 func fileNames(host fs.FS, ignored []string) (files []string, unread []File) {
-	var mainFile string            // "": none was found
-	dropIns := map[string]string{} // file name: path
-	// The directories are in order of precedence. Only the first main file found is read (logind.conf(5)). systemd 257
-	// looks for it in all these directories, systemd 252 only in /etc.
-	for _, dir := range []string{"etc", "run", "usr/local/lib", "usr/lib", "lib"} {
+	dropIns := map[string]string{}                                                  // file name: path
+	for _, dir := range []string{"etc", "run", "usr/local/lib", "usr/lib", "lib"} { // in order of precedence
 		main := path.Join(dir, "systemd/logind.conf")
-		if _, err := fs.Stat(host, main); err == nil && mainFile == "" {
-			mainFile = main
+		// Only the first main file is read (logind.conf(5)). systemd 257 looks for it in all directories, systemd 252 only in /etc.
+		if _, err := fs.Stat(host, main); err == nil && len(files) == 0 {
+			files = append(files, main)
 		}
 		entries, err := fs.ReadDir(host, main+".d")
 		if err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -81,9 +79,6 @@ func fileNames(host fs.FS, ignored []string) (files []string, unread []File) {
 				dropIns[entry.Name()] = file
 			}
 		}
-	}
-	if mainFile != "" {
-		files = append(files, mainFile)
 	}
 	for _, name := range slices.Sorted(maps.Keys(dropIns)) {
 		files = append(files, dropIns[name])

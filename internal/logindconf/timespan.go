@@ -72,7 +72,8 @@ func parsePart(text string) (part time.Duration, rest string, err error) {
 	name, rest := cutWhile(strings.TrimLeftFunc(rest, unicode.IsSpace), unicode.IsLetter)
 	length, known := unitLength(name)
 	number, err := strconv.ParseFloat(digits, 64)
-	if err != nil || !known || strings.HasSuffix(digits, ".") {
+	isNumber := err == nil && !strings.HasSuffix(digits, ".")
+	if !isNumber || !known {
 		return 0, "", errTimespan
 	}
 	if number >= float64(Unlimited/length) {

@@ -99,33 +99,28 @@ func (b *Broker) listen(name string) (string, error) {
 		return "", err
 	}
 	b.listeners = append(b.listeners, listener)
-	b.goServe(func() {
-		for {
-			socket, err := listener.AcceptUnix()
-			if err != nil {
-				return // the listener is closed
-			}
-			p := &peer{socket: socket}
-			if name == "clients" {
-				p.lacks = b.lacks
-			}
-			if p.lacks[LackConnections] {
-				b.serve(p)
-			} else {
-				b.goServe(func() { b.serve(p) })
-			}
-		}
-	})
+	var lacks map[Lack]bool
+	if name == "clients" {
+		lacks = b.lacks
+	}
+	start(&b.running, func() { b.accept(listener, lacks) })
 	return "unix:path=" + path, nil
 }
 
-// goServe runs f in a goroutine that Close waits for.
-func (b *Broker) goServe(f func()) {
-	b.running.Add(1)
-	go func() {
-		defer b.running.Done()
-		f()
-	}()
+// accept serves the connections of a listener until it is closed.
+func (b *Broker) accept(listener *net.UnixListener, lacks map[Lack]bool) {
+	for {
+		socket, err := listener.AcceptUnix()
+		if err != nil {
+			return // the listener is closed
+		}
+		p := &peer{socket: socket, lacks: lacks}
+		if lacks[LackConnections] {
+			b.serve(p)
+		} else {
+			start(&b.running, func() { b.serve(p) })
+		}
+	}
 }
 
 // Close ends all connections and waits for the broker's goroutines. Locks stay held. Further calls do

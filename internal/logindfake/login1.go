@@ -162,13 +162,11 @@ func (l *Login1) grant(lock *Lock) (*os.File, error) {
 	}
 	released := make(chan struct{})
 	lock.Released = released
-	l.watching.Add(1)
-	go func() {
-		defer l.watching.Done()
+	start(&l.watching, func() {
 		_, _ = io.Copy(io.Discard, reader) // ends when the last writer has closed
 		_ = reader.Close()                 // nothing was written to it
 		close(released)
-	}()
+	})
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.readers, l.locks = append(l.readers, reader), append(l.locks, lock)

@@ -14,10 +14,10 @@ import (
 // object is a service on the bus, such as the scripted logind. It answers method calls with messages of its own,
 // because the dispatch of godbus can neither delay a reply nor report when it was sent.
 type object struct {
-	conn   *dbus.Conn
-	answer func(call *dbus.Message)
-	wg     sync.WaitGroup
-	calls  chan *dbus.Message
+	conn    *dbus.Conn
+	answer  func(call *dbus.Message)
+	running sync.WaitGroup
+	calls   chan *dbus.Message
 }
 
 // newObject returns an object that owns a bus name until it is closed. It calls answer for each method call, in a
@@ -33,12 +33,17 @@ func newObject(address, name string, answer func(o *object, call *dbus.Message))
 	o := &object{conn: c, calls: make(chan *dbus.Message, 4096)} // godbus drops a message if the channel is full
 	o.answer = func(call *dbus.Message) { answer(o, call) }
 	c.Eavesdrop(o.calls)
-	o.wg.Add(1)
-	go func() {
-		defer o.wg.Done()
-		o.loop()
-	}()
+	start(&o.running, o.loop)
 	return o, nil
+}
+
+// start runs f in a goroutine that running counts.
+func start(running *sync.WaitGroup, f func()) {
+	running.Add(1)
+	go func() {
+		defer running.Done()
+		f()
+	}()
 }
 
 // loop answers the method calls, until the connection ends.
@@ -50,11 +55,7 @@ func (o *object) loop() {
 				return
 			}
 			if call.Type == dbus.TypeMethodCall {
-				o.wg.Add(1)
-				go func() {
-					defer o.wg.Done()
-					o.answer(call)
-				}()
+				start(&o.running, func() { o.answer(call) })
 			}
 		case <-o.conn.Context().Done():
 			return
@@ -66,7 +67,7 @@ func (o *object) loop() {
 func (o *object) close() {
 	o.conn.Eavesdrop(nil) // otherwise godbus closes the channel and panics when a message arrives at that moment
 	_ = o.conn.Close()    // it may be closed already, or the daemon stopped
-	o.wg.Wait()
+	o.running.Wait()
 }
 
 // reply answers a call with values. It returns after the reply was written, so that what follows arrives later.

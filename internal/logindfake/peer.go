@@ -36,29 +36,35 @@ func (p *peer) authenticate() error {
 			return err
 		}
 		if p.lacks[LackOtherHandshakes] {
-			// AUTH EXTERNAL may have the user's ID after it.
 			want := kubeletLines[step]
-			isWanted := line == want || want == "AUTH EXTERNAL" && strings.HasPrefix(line, want)
-			if !isWanted {
+			hasUserID := want == "AUTH EXTERNAL" && strings.HasPrefix(line, want)
+			if line != want && !hasUserID {
 				return fmt.Errorf("%q instead of %q", line, want)
 			}
 		}
-		answer := "ERROR"
-		switch line = strings.TrimPrefix(line, "\x00"); {
-		case line == "AUTH":
-			answer = "REJECTED EXTERNAL"
-		case strings.HasPrefix(line, "AUTH EXTERNAL"):
-			answer = "OK 0123456789abcdef0123456789abcdef"
-		case line == "NEGOTIATE_UNIX_FD" && p.lacks[LackAnswer]:
-			continue // no answer
-		case line == "NEGOTIATE_UNIX_FD" && !p.lacks[LackAgreement]:
-			answer = "AGREE_UNIX_FD"
-		case line == "BEGIN":
+		line = strings.TrimPrefix(line, "\x00")
+		if line == "BEGIN" {
 			return nil
 		}
-		if _, err := p.socket.Write([]byte(answer + "\r\n")); err != nil {
+		if _, err := p.socket.Write([]byte(p.answer(line))); err != nil {
 			return err
 		}
+	}
+}
+
+// answer returns the bus's answer to a line of the handshake; "": it does not answer.
+func (p *peer) answer(line string) string {
+	switch {
+	case line == "AUTH":
+		return "REJECTED EXTERNAL\r\n"
+	case strings.HasPrefix(line, "AUTH EXTERNAL"):
+		return "OK 0123456789abcdef0123456789abcdef\r\n"
+	case line == "NEGOTIATE_UNIX_FD" && p.lacks[LackAnswer]:
+		return ""
+	case line == "NEGOTIATE_UNIX_FD" && !p.lacks[LackAgreement]:
+		return "AGREE_UNIX_FD\r\n"
+	default:
+		return "ERROR\r\n"
 	}
 }
 

@@ -35,19 +35,22 @@ func Play(t *testing.T, number uint64, play func(t *testing.T, seed uint64) (sto
 	}
 	number = cmp.Or(variable(t, "KUBEGRACE_SIM_SEEDS"), number)
 	var next, failed atomic.Uint64
+	work := func(t *testing.T) {
+		t.Parallel()
+		for seed := next.Add(1); seed <= number && failed.Load() < 10; seed = next.Add(1) {
+			story, err := play(t, seed)
+			if err == nil {
+				continue
+			}
+			if isFirst := failed.Add(1) == 1; isFirst {
+				t.Logf("seed %d\n%s", seed, story())
+			}
+			t.Errorf("seed %d: %v", seed, err)
+		}
+	}
 	t.Run("seeds", func(t *testing.T) { // returns when all workers have ended
 		for worker := range runtime.GOMAXPROCS(0) {
-			t.Run("worker "+strconv.Itoa(worker), func(t *testing.T) {
-				t.Parallel()
-				for seed := next.Add(1); seed <= number && failed.Load() < 10; seed = next.Add(1) {
-					if story, err := play(t, seed); err != nil {
-						if isFirst := failed.Add(1) == 1; isFirst {
-							t.Logf("seed %d\n%s", seed, story())
-						}
-						t.Errorf("seed %d: %v", seed, err)
-					}
-				}
-			})
+			t.Run("worker "+strconv.Itoa(worker), work)
 		}
 	})
 	return number

@@ -9,6 +9,8 @@ import (
 
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 	"k8s.io/klog/v2"
+
+	"github.com/kubegrace/kubegrace/internal/times"
 )
 
 const (
@@ -80,10 +82,7 @@ func (w *exitWatcher) poll() {
 			klog.FromContext(w.ctx).Error(err, "Failed to list containers, exits are not detected until the runtime answers")
 		}
 		hasFailed = err != nil
-		select {
-		case <-w.ctx.Done():
-		case <-time.After(pollInterval):
-		}
+		_ = times.Sleep(w.ctx, pollInterval)
 	}
 }
 

@@ -70,26 +70,29 @@ func (r *Runtime) readPod(ctx context.Context, f *foundPod) (*v1.Pod, error) {
 	for _, c := range newestOfEachName(f.containers) {
 		status, err := r.statusOf(ctx, c)
 		switch {
-		case isNotFound(err):
-			continue // removed since the list
-		case err != nil: // no answer: statusOf returns no other error
+		case err == nil:
+			addContainer(logger, pod, c, status)
+		case !isNotFound(err): // no answer: statusOf returns no other error
 			return nil, err
-		}
-		pod.Spec.Containers = append(pod.Spec.Containers, specOf(logger, c))
-		pod.Status.ContainerStatuses = append(pod.Status.ContainerStatuses, status)
-		if status.State.Waiting == nil {
-			pod.Status.Phase = v1.PodRunning
-		}
-		// Each container has the grace periods at the time of its creation. The last one wins, because it
-		// is the newest.
-		if grace := graceSeconds(logger, c, terminationGraceAnnotation); grace != nil {
-			pod.Spec.TerminationGracePeriodSeconds = grace
-		}
-		if grace := graceSeconds(logger, c, deletionGraceAnnotation); grace != nil {
-			pod.DeletionGracePeriodSeconds = grace
 		}
 	}
 	return pod, nil
+}
+
+// addContainer adds a container to a pod. Each container has the pod's grace periods at the time of its creation. The last one
+// wins, because it is the newest.
+func addContainer(logger klog.Logger, pod *v1.Pod, c *runtimeapi.Container, status v1.ContainerStatus) {
+	pod.Spec.Containers = append(pod.Spec.Containers, specOf(logger, c))
+	pod.Status.ContainerStatuses = append(pod.Status.ContainerStatuses, status)
+	if status.State.Waiting == nil {
+		pod.Status.Phase = v1.PodRunning
+	}
+	if grace := graceSeconds(logger, c, terminationGraceAnnotation); grace != nil {
+		pod.Spec.TerminationGracePeriodSeconds = grace
+	}
+	if grace := graceSeconds(logger, c, deletionGraceAnnotation); grace != nil {
+		pod.DeletionGracePeriodSeconds = grace
+	}
 }
 
 // readNetwork sets the pod's IPs and host namespaces from the status of its sandbox. It returns an error

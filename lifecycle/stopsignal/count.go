@@ -14,7 +14,7 @@ func Count(pods ...*v1.Pod) map[string]int {
 		if pod == nil {
 			continue
 		}
-		for status := range running(&pod.Status) {
+		for _, status := range running(&pod.Status) {
 			const imageSignal = "" // unknown
 			counts[string(Of(pod, status.Name, imageSignal))]++
 		}

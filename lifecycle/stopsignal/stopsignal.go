@@ -1,7 +1,7 @@
 package stopsignal
 
 import (
-	"iter"
+	"slices"
 	"strings"
 
 	v1 "k8s.io/api/core/v1"
@@ -46,7 +46,7 @@ func OfImage(imageSignal string) v1.Signal {
 
 // ofStatus returns the signal that the runtime has reported for a running container, or "".
 func ofStatus(status *v1.PodStatus, container string) v1.Signal {
-	for s := range running(status) {
+	for _, s := range running(status) {
 		if s.Name == container && s.StopSignal != nil {
 			return *s.StopSignal
 		}
@@ -54,27 +54,18 @@ func ofStatus(status *v1.PodStatus, container string) v1.Signal {
 	return ""
 }
 
-// running yields the statuses of all running containers.
-func running(status *v1.PodStatus) iter.Seq[*v1.ContainerStatus] {
-	return func(yield func(*v1.ContainerStatus) bool) {
-		for _, list := range [][]v1.ContainerStatus{status.ContainerStatuses, status.InitContainerStatuses, status.EphemeralContainerStatuses} {
-			for i := range list {
-				if list[i].State.Running != nil && !yield(&list[i]) {
-					return
-				}
-			}
-		}
-	}
+// running returns the statuses of all running containers.
+func running(status *v1.PodStatus) []v1.ContainerStatus {
+	all := slices.Concat(status.ContainerStatuses, status.InitContainerStatuses, status.EphemeralContainerStatuses)
+	return slices.DeleteFunc(all, func(s v1.ContainerStatus) bool { return s.State.Running == nil })
 }
 
 // ofSpec returns the signal in the spec of a container, or "". It does not look at ephemeral
 // containers, because the API server rejects a lifecycle for them.
 func ofSpec(spec *v1.PodSpec, container string) v1.Signal {
-	for _, list := range [][]v1.Container{spec.Containers, spec.InitContainers} {
-		for i := range list {
-			if c := &list[i]; c.Name == container && c.Lifecycle != nil && c.Lifecycle.StopSignal != nil {
-				return *c.Lifecycle.StopSignal
-			}
+	for _, c := range slices.Concat(spec.Containers, spec.InitContainers) {
+		if c.Name == container && c.Lifecycle != nil && c.Lifecycle.StopSignal != nil {
+			return *c.Lifecycle.StopSignal
 		}
 	}
 	return ""

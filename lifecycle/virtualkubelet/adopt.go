@@ -105,33 +105,31 @@ func (p *containerPod) listFirst(ctx context.Context, pod *v1.Pod) (listed []lif
 	return listed, err
 }
 
-// resume continues where the previous agent stopped: it restarts a container that has ended and may restart, watches
-// one that runs, and calls ContainerEnded for one that has ended for good. Before a restart it calls ContainerEnded for
-// the old run. If the provider is closed before ContainerEnded succeeds, resume does nothing more: the next agent
-// calls ContainerEnded again.
+// resume continues where the previous agent stopped: it watches a container that runs, and calls ContainerEnded for one that has
+// ended. After that it restarts a container that may restart. If the provider is closed before ContainerEnded succeeds, resume
+// does nothing more: the next agent calls ContainerEnded again.
 func (p *containerPod) resume(c *container) {
 	p.mu.Lock()
 	id, isRunning, isRestarting := c.id, c.isRunning(), c.restarting
 	p.mu.Unlock()
-	switch {
-	case isRestarting:
-		p.provider.spawn(p.name, func() {
-			if p.reportEnd(c, id) {
-				_ = p.restart(c) // an error shows in the container's state
-				p.endIfDone()
-			}
-		})
-	case isRunning:
+	if isRunning {
 		p.watchExit(id)
-	case id != "": // ended for good
-		p.provider.spawn(p.name, func() {
-			if !p.reportEnd(c, id) { // the provider was closed
-				return
-			}
+		return
+	}
+	if wasStarted := isRestarting || id != ""; !wasStarted {
+		return
+	}
+	p.provider.spawn(p.name, func() {
+		if isClosed := !p.reportEnd(c, id); isClosed {
+			return
+		}
+		if isRestarting {
+			_ = p.restart(c) // an error shows in the container's state
+		} else {
 			p.mu.Lock()
 			c.endNoticed = false // the pod's end no longer waits for this container's ContainerEnded
 			p.mu.Unlock()
-			p.endIfDone()
-		})
-	}
+		}
+		p.endIfDone()
+	})
 }

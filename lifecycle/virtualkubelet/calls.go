@@ -51,7 +51,7 @@ func (c *caller) callGuarded(ctx context.Context, what string, limit time.Durati
 	returned := c.watchCall(ctx, what, limit)
 	defer returned()
 	about := func() []any { return []any{"pod", c.name} } // keys and values of the log line about a panic
-	call.GuardAbout(ctx, what, c.lastError(what), about, f, func(result error) { err = result })
+	call.GuardRepeated(ctx, what, c.lastError(what), about, f, func(result error) { err = result })
 	c.logResult(ctx, what, err)
 	return err
 }

@@ -96,7 +96,7 @@ func (p *containerPod) callStartContainer(ctx context.Context, pod *v1.Pod, c *c
 func (p *containerPod) findStarted(c *container) (id string, err error) {
 	for {
 		listed, err := p.list()
-		switch running := findListed(listed, c.spec.Name); {
+		switch running := c.findRun(listed); {
 		case err == nil && running == nil:
 			return "", nil
 		case err == nil:

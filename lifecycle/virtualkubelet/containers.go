@@ -67,10 +67,10 @@ func (cs *containers) adopt(pod *v1.Pod, listed []lifecycle.Container) (startedC
 	lastStates, runningIDs := make([]v1.ContainerState, len(cs.all)), make([]*string, len(cs.all))
 	// What the status and the list say of each container.
 	for i, c := range cs.all {
-		if status := findStatus(statuses, c.spec.Name); status != nil {
+		if status := c.findStatus(statuses); status != nil {
 			lastStates[i] = c.adoptStatus(status)
 		}
-		if running := findListed(listed, c.spec.Name); running != nil {
+		if running := c.findRun(listed); running != nil {
 			runningIDs[i] = &running.ID
 		}
 		if runningIDs[i] != nil || lastStates[i] != (v1.ContainerState{}) {
@@ -90,24 +90,24 @@ func (cs *containers) adopt(pod *v1.Pod, listed []lifecycle.Container) (startedC
 	return startedCount
 }
 
-// findStatus returns the container's status, or nil.
-func findStatus(statuses []v1.ContainerStatus, container string) *v1.ContainerStatus {
-	for i := range statuses {
-		if statuses[i].Name == container {
-			return &statuses[i]
+// find returns a pointer to the first element that matches, or nil.
+func find[T any](all []T, matches func(*T) bool) *T {
+	for i := range all {
+		if matches(&all[i]) {
+			return &all[i]
 		}
 	}
 	return nil
 }
 
-// findListed returns the run of the container that the list has, or nil.
-func findListed(listed []lifecycle.Container, container string) *lifecycle.Container {
-	for i := range listed {
-		if listed[i].Name == container {
-			return &listed[i]
-		}
-	}
-	return nil
+// findStatus returns the container's status, or nil.
+func (c *container) findStatus(statuses []v1.ContainerStatus) *v1.ContainerStatus {
+	return find(statuses, func(s *v1.ContainerStatus) bool { return s.Name == c.spec.Name })
+}
+
+// findRun returns the run of the container that a list of the runtime has, or nil.
+func (c *container) findRun(listed []lifecycle.Container) *lifecycle.Container {
+	return find(listed, func(l *lifecycle.Container) bool { return l.Name == c.spec.Name })
 }
 
 // setFromStatus sets the containers' states from the status that a PodRuntime has listed. A container gets the state
@@ -119,7 +119,7 @@ func (cs *containers) setFromStatus(status *v1.PodStatus) {
 		if c.isInit {
 			reported = status.InitContainerStatuses
 		}
-		c.reported = findStatus(reported, c.spec.Name)
+		c.reported = c.findStatus(reported)
 		contradictsPhase := c.reported != nil && c.reported.State.Terminated == nil && isTerminal(status)
 		if c.reported == nil || contradictsPhase {
 			c.state = c.stateByPhase(status)

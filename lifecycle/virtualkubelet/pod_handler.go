@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -201,13 +202,11 @@ func (p *Provider) StatusChanged(pod *v1.Pod) {
 // checkNames returns an error for a pod of which two containers have the same name.
 func checkNames(pod *v1.Pod) error {
 	names := map[string]bool{}
-	for _, containers := range [][]v1.Container{pod.Spec.InitContainers, pod.Spec.Containers} {
-		for i := range containers {
-			if names[containers[i].Name] {
-				return fmt.Errorf("spec: two containers have the name %q", containers[i].Name)
-			}
-			names[containers[i].Name] = true
+	for _, c := range slices.Concat(pod.Spec.InitContainers, pod.Spec.Containers) {
+		if names[c.Name] {
+			return fmt.Errorf("spec: two containers have the name %q", c.Name)
 		}
+		names[c.Name] = true
 	}
 	return nil
 }

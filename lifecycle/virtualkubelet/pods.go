@@ -66,11 +66,8 @@ func (t *podTable) add(m *managedPod) (known *managedPod, earlier []*managedPod)
 	if known = t.findLocked(m.desired.pod); known != nil {
 		return known, nil
 	}
-	for _, other := range t.byKey {
-		if other.name == m.name {
-			earlier = append(earlier, other)
-		}
-	}
+	hasOtherName := func(other *managedPod) bool { return other.name != m.name }
+	earlier = slices.DeleteFunc(slices.Collect(maps.Values(t.byKey)), hasOtherName)
 	t.byKey[m.key], t.byName[m.name] = m, m
 	return nil, earlier
 }

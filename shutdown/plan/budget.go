@@ -79,9 +79,7 @@ func NewBudget(s Schedule, opts Options) Budget {
 		bucket := BucketBudget{Priority: scheduled.Priority, Seconds: max(scheduled.Seconds, 0)}
 		bucket.Pods = graceperiod.Duration(bucket.Seconds)
 		if bucket.Pods > 0 { // a bucket of 0 s is not waited for, so its other steps need no time
-			if opts.Steps.Readiness {
-				bucket.Readiness = time.Second
-			}
+			bucket.Readiness = stepTime(opts.Steps.Readiness, time.Second, time.Second) // no option sets it
 			bucket.Unmount = stepTime(opts.Steps.Unmount, opts.UnmountTimeout, 2*time.Second)
 			bucket.Statuses = stepTime(opts.Steps.Statuses, opts.StatusesTimeout, time.Second)
 		}

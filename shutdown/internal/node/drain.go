@@ -185,8 +185,9 @@ func (d *drain) prepareEnd() time.Time {
 // finishCall returns true if the stage waits for no call, or its call has returned or has timed out (at until). An
 // error or a timeout goes into the report. A call that has timed out is aborted.
 func (d *drain) finishCall(n *Node, until time.Time) (isOver bool) {
+	hasSucceeded := d.hasReturned && d.callErr == nil
 	switch {
-	case d.call == 0 || d.hasReturned && d.callErr == nil: // there is no call, or it has succeeded
+	case d.call == 0 || hasSucceeded:
 	case !d.hasReturned && !n.reachedOrWakeAt(until):
 		return false
 	case n.now.Before(until): // the call has returned an error

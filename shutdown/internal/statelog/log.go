@@ -102,6 +102,14 @@ func (l *Log) injectedFault(step, path string) error {
 	return l.opts.Before(step, path)
 }
 
+// try calls operation, unless a test makes it fail (injectedFault).
+func (l *Log) try(step, path string, operation func() error) error {
+	if err := l.injectedFault(step, path); err != nil {
+		return err
+	}
+	return operation()
+}
+
 // Append queues entries to be appended to the log, and returns at once. It copies them with [node.Entries.Clone], so the
 // caller may go on to change its own. The write waits for [Log.Lock]; entries that wait are written together.
 //
@@ -173,11 +181,7 @@ func (l *Log) write(lines []byte) error {
 	if l.isStale {
 		return l.replace()
 	}
-	err := l.injectedFault("write", l.path(logFile))
-	if err == nil {
-		_, err = l.file.Write(lines)
-	}
-	if err != nil {
+	if err := l.try("write", l.path(logFile), func() error { return writeTo(l.file, lines) }); err != nil {
 		l.markStale()
 		return l.storeError(err)
 	}
@@ -229,22 +233,20 @@ func (l *Log) replace() error {
 func (l *Log) writeAndRename(file *os.File, path string) error {
 	text, err := l.newest.text(l.bootID)
 	if err == nil {
-		err = l.injectedFault("write", file.Name())
-	}
-	if err == nil {
-		_, err = file.Write(text)
+		err = l.try("write", file.Name(), func() error { return writeTo(file, text) })
 	}
 	if err == nil && l.mustSync {
-		if err = l.injectedFault("sync", file.Name()); err == nil {
-			err = file.Sync()
-		}
+		err = l.try("sync", file.Name(), file.Sync)
 	}
 	if err == nil {
-		err = l.injectedFault("rename", path)
+		err = l.try("rename", path, func() error { return os.Rename(file.Name(), path) })
 	}
-	if err == nil {
-		err = os.Rename(file.Name(), path)
-	}
+	return err
+}
+
+// writeTo writes text to a file, and returns only the error.
+func writeTo(file *os.File, text []byte) error {
+	_, err := file.Write(text)
 	return err
 }
 
@@ -279,10 +281,7 @@ func (l *Log) beginSync(complete func(error)) {
 
 // sync syncs the log and its folder, in which a rename may have changed the log's entry.
 func (l *Log) sync(file *os.File) error {
-	err := l.injectedFault("sync", l.path(logFile))
-	if err == nil {
-		err = file.Sync()
-	}
+	err := l.try("sync", l.path(logFile), file.Sync)
 	if err == nil {
 		err = atomicfile.SyncDir(l.opts.Dir)
 	}
@@ -299,10 +298,7 @@ func (l *Log) SaveTimes(t Times) *call.Future[struct{}] {
 	return l.times.addFunc(func() error {
 		text, err := json.Marshal(t)
 		if err == nil {
-			err = l.injectedFault("times", l.path(timesFile))
-		}
-		if err == nil {
-			err = atomicfile.Write(l.path(timesFile), text)
+			err = l.try("times", l.path(timesFile), func() error { return atomicfile.Write(l.path(timesFile), text) })
 		}
 		if err != nil {
 			return fmt.Errorf("failed to store the times of the shutdown: %w", err)
