@@ -135,7 +135,7 @@ func ExampleHost_SetPending() {
 // lock: a second Adopt returns nil.
 func ExampleHost_Adopt() {
 	host := &shutdowntest.Host{StoredLock: true}
-	host.SetPending(&source.Event{Kind: source.KindReboot})
+	host.SetPending(&source.Event{Kind: source.KindReboot}) // from now on Inhibit fails, but Adopt does not
 	lock := host.Adopt()
 	fmt.Println(host.Held(), host.Adopt() == nil)
 	fmt.Println(lock.Close(), host.Held(), host.Calls())

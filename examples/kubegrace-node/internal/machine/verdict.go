@@ -251,15 +251,16 @@ func (s *State) bySetting() string {
 	}
 }
 
-// addLimitForKubelet adds the step that raises logind's limit to what the kubelet needs. The step depends on which file
-// overrides the kubelet's drop-in. Each step restarts the kubelet, because it takes its lock only at its start.
+// addLimitForKubelet adds the step that raises logind's limit to what the kubelet needs. The step depends on the file that
+// overrides the kubelet's drop-in: there is none, an agent that no longer runs has left it, it is not in /etc, or an
+// administrator has written it. Each step restarts the kubelet, because it takes its lock only at its start.
 func (s *State) addLimitForKubelet(v *Verdict, needed time.Duration) {
 	file := s.fileOverridingKubelet()
 	switch {
 	case file == nil:
 		v.do("Restart the kubelet: no file sorts after its drop-in, so it can raise the limit itself.", "systemctl restart kubelet")
-	case s.isLeftOver(*file):
-		v.do("Remove what is left over.", "rm "+file.Path+" && "+reload+" && systemctl restart kubelet")
+	case s.isWriterGone(*file):
+		v.do("Remove the file, which an agent that no longer runs has left.", "rm "+file.Path+" && "+reload+" && systemctl restart kubelet")
 	case !strings.HasPrefix(file.Path, "/etc/"):
 		v.do(fmt.Sprintf("Mask the file, or write one of its name with InhibitDelayMaxSec=%.0f or more.", needed.Seconds()),
 			"ln -s /dev/null /etc/systemd/logind.conf.d/"+path.Base(file.Path)+" && "+reload+" && systemctl restart kubelet")
@@ -268,9 +269,9 @@ func (s *State) addLimitForKubelet(v *Verdict, needed time.Duration) {
 	}
 }
 
-// isLeftOver reports whether the agent that wrote a file no longer runs on this machine. It is false if that
+// isWriterGone reports whether the agent that wrote a file no longer runs on this machine. It is false if that
 // is not certain.
-func (s *State) isLeftOver(file LimitFile) bool {
+func (s *State) isWriterGone(file LimitFile) bool {
 	switch file.Writer {
 	case "kubegrace":
 		mayRun := s.Logind == nil || s.lock(login1.Lock.IsKubegraces) != nil || s.Agent != nil || s.hasMissed("kubegrace-node")
@@ -291,7 +292,7 @@ func (s *State) hasMissed(what string) bool {
 func (s *State) addRemarks(v *Verdict) {
 	agents := map[string]string{"kubegrace": "kubegrace agent", "kubelet": "kubelet"} // by LimitFile.Writer
 	for _, file := range s.LimitFiles {
-		if s.isLeftOver(file) {
+		if s.isWriterGone(file) {
 			v.because("%s is left over from a %s that is gone; it sets logind's limit to %s.", file.Path, agents[file.Writer], LimitText(file.Limit()))
 		}
 	}
