@@ -9,8 +9,6 @@ import (
 
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 	"k8s.io/klog/v2"
-
-	"github.com/kubegrace/kubegrace/internal/times"
 )
 
 const (
@@ -82,7 +80,10 @@ func (w *exitWatcher) poll() {
 			klog.FromContext(w.ctx).Error(err, "Failed to list containers, exits are not detected until the runtime answers")
 		}
 		hasFailed = err != nil
-		_ = times.Sleep(w.ctx, pollInterval)
+		select {
+		case <-w.ctx.Done():
+		case <-time.After(pollInterval):
+		}
 	}
 }
 

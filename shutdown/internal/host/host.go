@@ -134,7 +134,9 @@ func (h *Host) Run(ctx context.Context) error {
 	watch.Add(1)
 	go func() {
 		defer watch.Done()
-		h.reportUnreached(ctx)
+		if times.Sleep(ctx, reachTimeout) == nil && !h.contact.reached.Load() {
+			h.Listener.HostUnreached()
+		}
 	}()
 	defer watch.Wait()
 	h.adopt(ctx)
@@ -162,13 +164,6 @@ func (h *Host) Run(ctx context.Context) error {
 		if times.Sleep(ctx, pause) != nil {
 			return nil
 		}
-	}
-}
-
-// reportUnreached calls HostUnreached if the host is not reached in time.
-func (h *Host) reportUnreached(ctx context.Context) {
-	if times.Sleep(ctx, reachTimeout) == nil && !h.contact.reached.Load() {
-		h.Listener.HostUnreached()
 	}
 }
 
