@@ -108,7 +108,7 @@ func watchValues(ctx context.Context, values []*polledValue, announce func(sourc
 		case <-ctx.Done():
 		}
 	}
-	var lasting []error
+	lasting := make([]error, 0, len(values))
 	for _, v := range values {
 		lasting = append(lasting, v.lastErr)
 	}

@@ -134,6 +134,7 @@ func removeLeftover(path string, fileType fs.FileMode) error {
 		if err = os.Remove(filepath.Join(path, boundName)); err == nil || errors.Is(err, fs.ErrNotExist) {
 			err = os.Remove(path) // the folder must be empty
 		}
+	default:
 	}
 	if err == nil || errors.Is(err, fs.ErrNotExist) {
 		return nil
