@@ -154,9 +154,8 @@ func (r *Recorder) addTimetable() {
 		}
 		f.Windows = append(f.Windows, judge.NodeWindow{Priority: priority, OwnTime: b.Pods, KillsEnd: killsEnd, End: end})
 	}
-	old := r.windows
-	isSameDrain := old.Shutdown == f.Shutdown && old.Planned == f.Planned
-	hasSameTimes := old.WaitEnd.Equal(f.WaitEnd) && slices.Equal(old.Windows, f.Windows)
+	isSameDrain := r.windows.Shutdown == f.Shutdown && r.windows.Planned == f.Planned
+	hasSameTimes := r.windows.WaitEnd.Equal(f.WaitEnd) && slices.Equal(r.windows.Windows, f.Windows)
 	if isSameDrain && hasSameTimes {
 		return
 	}
