@@ -35,7 +35,7 @@ func (t *Termination) Wait(ctx context.Context) (Result, error) {
 	if len(running) == 0 { // the termination has just ended
 		return result, result.Err()
 	}
-	if t.isFirstExceeded() {
+	if t.markExceeded() {
 		t.recordExceeded()
 	}
 	return result, stillRunningError(running, context.Cause(ctx))
@@ -61,9 +61,9 @@ func (t *Termination) stillRunning() (result Result, names []string) {
 	return t.result(), names
 }
 
-// isFirstExceeded reports whether the termination in progress has exceeded its deadline by the least time that a container gets
-// to stop (2 s). It returns true only once. It locks the mutex.
-func (t *Termination) isFirstExceeded() bool {
+// markExceeded notes that the termination in progress has exceeded its deadline by the least time that a container gets to stop
+// (2 s). isFirst is true only once, for the caller that records the event. It locks the mutex.
+func (t *Termination) markExceeded() (isFirst bool) {
 	t.pod.mu.Lock()
 	defer t.pod.mu.Unlock()
 	isExceeded := t.inProgress() && time.Since(t.deadline.end) >= graceperiod.Duration(graceperiod.MinimumContainerSeconds)
