@@ -69,9 +69,6 @@ func conditionTexts(conditions []v1.NodeCondition) []conditionText {
 // reboot is the state of a node that reboots.
 var reboot = shutdown.NodeState{ShuttingDown: true, Kind: source.KindReboot}
 
-// noneNow is the state of a node without a shutdown.
-var noneNow = shutdown.NodeState{}
-
 // A node has the conditions found. PublishNode publishes a reboot, or that no shutdown is in progress (noneNow), as at each boot. It
 // changes only the conditions that a shutdown sets, and writes nothing if none of them changes.
 func TestPublishNodeChangesOnlyItsOwnConditions(t *testing.T) {

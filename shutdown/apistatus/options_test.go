@@ -15,8 +15,12 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/util/flowcontrol"
 
+	"github.com/kubegrace/kubegrace/shutdown"
 	"github.com/kubegrace/kubegrace/shutdown/apistatus"
 )
+
+// noneNow is the state of a node without a shutdown.
+var noneNow = shutdown.NodeState{}
 
 // Options have three mistakes: no client, no node name, and a negative timeout. The error of New names all of them.
 func TestNewJoinsAllOptionErrors(t *testing.T) {
