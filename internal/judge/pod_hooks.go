@@ -8,36 +8,33 @@ import (
 	"github.com/kubegrace/kubegrace/lifecycle"
 )
 
-// hookRunsOncePerRun: the preStop hook runs at most once in each run of a container. A second hook would, for instance,
-// drain the same connections again. A hook has the ID of its container: a second hook with the same ID is right only if
-// the container may have been started again in between (mayBeNewRun).
+// hookRunsOncePerRun: the preStop hook runs at most once in each run of a container. A second hook would, for instance, drain
+// the same connections again. A hook has only the ID of its container, which may have been started again in between.
 func (p *podHistory) hookRunsOncePerRun() {
 	for i, h := range p.hooks {
-		for _, earlier := range p.hooks[:i] {
-			if earlier.ID == h.ID && !p.mayBeNewRun(h.ID, earlier.Called, h.Called) {
-				p.violation(h.Called.At, "the hook of %q has run at %v", h.ID, p.sinceStart(earlier.Called.At))
-				break
-			}
+		isRepeated := func(earlier *Hook) bool { return earlier.ID == h.ID && !p.mayBeNewRun(h.ID, earlier.Called, h.Called) }
+		if first := slices.IndexFunc(p.hooks[:i], isRepeated); first >= 0 {
+			p.violation(h.Called.At, "the hook of %q has run at %v", h.ID, p.sinceStart(p.hooks[first].Called.At))
 		}
 	}
 }
 
 // mayBeNewRun reports whether the run with an ID may have been replaced by another one between two moments, as far as the
-// terminator can know. That is so if in between
-//   - Forget was called for the pod,
-//   - another run with the ID began,
-//   - a stop of the ID succeeded, where that proves the end of a run (successProvesEnd),
-//   - a caller named the running containers, and the ID was not among them, or
-//   - a list had no run with the ID, or another one than before.
+// terminator can know.
 func (p *podHistory) mayBeNewRun(id string, from, to Moment) bool {
-	isStart := func(run *Run) bool { return run.ID == id && from.Before(run.Start) && run.Start.Before(to) }
+	isStart := func(run *Run) bool { return run.ID == id && run.Start.isBetween(from, to) }
 	isEnd := func(s *Stop) bool {
-		return (s.ID == id || s.ID == "") && s.succeeded() && s.Returned.Before(to) && !s.Returned.At.Before(from.At)
+		return s.stopsID(id) && s.succeeded() && !s.Returned.At.Before(from.At) && s.Returned.Before(to)
 	}
-	isForgotten := p.forgottenAt(from).Before(to)
-	hasStarted := slices.ContainsFunc(p.runs, isStart)
-	hasEnded := p.successProvesEnd(id) && slices.ContainsFunc(p.stops, isEnd)
-	return isForgotten || hasStarted || hasEnded || p.isUnnamed(id, from, to) || p.isUnlistedOrReplaced(id, from, to)
+	switch {
+	case slices.ContainsFunc(p.runs, isStart):
+	case p.successProvesEnd(id) && slices.ContainsFunc(p.stops, isEnd):
+	case p.forgottenAfter(from).Before(to): // the terminator does not know the first hook any more
+	case p.isUnnamed(id, from, to), p.isUnlistedOrReplaced(id, from, to):
+	default:
+		return false
+	}
+	return true
 }
 
 // isUnnamed reports whether a Terminate call that was in progress between two moments named the running containers,
@@ -45,33 +42,31 @@ func (p *podHistory) mayBeNewRun(id string, from, to Moment) bool {
 func (p *podHistory) isUnnamed(id string, from, to Moment) bool {
 	return slices.ContainsFunc(p.terminations, func(t *Termination) bool {
 		return slices.ContainsFunc(t.Requests, func(request *Request) bool {
-			isBetween, namesContainers := from.Before(request.Returned) && request.Called.Before(to), !request.ListsContainers
-			return isBetween && namesContainers && len(withID(request.Containers, id)) == 0
+			wasInProgress := from.Before(request.Returned) && request.Called.Before(to)
+			return wasInProgress && !request.ListsContainers && len(withID(request.Containers, id)) == 0
 		})
 	})
 }
 
-// isUnlistedOrReplaced reports whether a list that returned between two moments has no run with the ID, or another run
-// with it than an earlier list: one that began at another time. The earlier list is one of the lists between the moments,
-// or one that a decision at the first moment may have used (visibleLists).
+// isUnlistedOrReplaced reports whether a list that returned between two moments has no run with the ID, or another run with
+// it than the first of these lists or than a list that was the newest one before (newestLists).
 func (p *podHistory) isUnlistedOrReplaced(id string, from, to Moment) bool {
-	var between []lifecycle.Container // the run with the ID in each list between the moments
+	var runs []lifecycle.Container // with the ID, in the lists between the moments
 	for _, l := range p.lists {
-		if isBetween := !l.Returned.At.Before(from.At) && !to.Before(l.Returned); !isBetween {
+		if l.Returned.At.Before(from.At) || !l.Returned.Before(to) {
 			continue
 		}
-		runs := withID(l.Running, id)
-		if len(runs) == 0 {
+		listed := withID(l.Running, id)
+		if len(listed) == 0 {
 			return true
 		}
-		between = append(between, runs[0])
+		runs = append(runs, listed[0])
 	}
-	if len(between) == 0 {
-		return false
+	for _, l := range p.newestLists(from) {
+		runs = append(runs, withID(l.Running, id)...)
 	}
-	isOther := func(c lifecycle.Container) bool { return !isSameRun(c, between[0]) }
-	hasOther := func(l *List) bool { return slices.ContainsFunc(withID(l.Running, id), isOther) }
-	return slices.ContainsFunc(between, isOther) || slices.ContainsFunc(p.visibleLists(from), hasOther)
+	isOther := func(c lifecycle.Container) bool { return !isSameRun(c, runs[0]) }
+	return slices.ContainsFunc(runs, isOther)
 }
 
 // hookOfPreviousAgentIsNotRepeated: if each list or request that the terminator had received marks the container as
@@ -79,8 +74,8 @@ func (p *podHistory) isUnlistedOrReplaced(id string, from, to Moment) bool {
 func (p *podHistory) hookOfPreviousAgentIsNotRepeated() {
 	for _, h := range p.hooks {
 		runs := p.runsBefore(h.ID, h.Called)
-		hookMayRun := len(runs) == 0 || slices.ContainsFunc(runs, func(c lifecycle.Container) bool { return !c.PreStopDone })
-		if !hookMayRun {
+		isUnmarked := func(c lifecycle.Container) bool { return !c.PreStopDone }
+		if len(runs) > 0 && !slices.ContainsFunc(runs, isUnmarked) {
 			p.violation(h.Called.At, "the hook of %q had run for a previous agent", h.ID)
 		}
 	}
@@ -88,9 +83,9 @@ func (p *podHistory) hookOfPreviousAgentIsNotRepeated() {
 
 // runsBefore returns the runs with an ID that the terminator had been told of before a moment, by lists or by requests. A
 // run is returned once for each list or request that has it.
-func (p *podHistory) runsBefore(id string, before Moment) (runs []lifecycle.Container) {
-	add := func(knownAt Moment, containers []lifecycle.Container) {
-		if knownAt.Before(before) {
+func (p *podHistory) runsBefore(id string, end Moment) (runs []lifecycle.Container) {
+	add := func(known Moment, containers []lifecycle.Container) {
+		if known.Before(end) {
 			runs = append(runs, withID(containers, id)...)
 		}
 	}
@@ -108,60 +103,49 @@ func (p *podHistory) runsBefore(id string, before Moment) (runs []lifecycle.Cont
 	return runs
 }
 
-// hooksEndByTheDeadlineAndAtClose: a hook has returned, or its context has ended, by its container's deadline and when Close
-// was called. A hook that runs longer, or begins later, takes the time of the stop or of the agent's exit. If the container
-// was first listed after the deadline, it has no time for a hook.
-//
-// A hook is held to the deadline of each termination that it may run for: one that had to stop the hook's container, had
-// not ended before the hook began, and whose pod was not forgotten. If several runs had its ID, the hook may be that of any
-// of them, and is held to no deadline.
+// hooksEndByTheDeadlineAndAtClose: a hook has returned, or its context has ended, when the stop of its container is due and
+// when Close was called. A hook that runs longer, or begins later, takes the time of the stop or of the agent's exit.
 func (p *podHistory) hooksEndByTheDeadlineAndAtClose() {
 	for _, h := range p.hooks {
 		if closed := p.closedAt(); !closed.IsZero() && !h.isOver(times.Later(closed.At, h.Called.At)) {
 			p.violation(closed.At, "the hook of %q continues after Close", h.ID)
 		}
-		if runs := withID(p.known, h.ID); len(runs) == 1 {
-			p.requireOverByDeadline(h, runs[0])
+		for _, d := range p.duties {
+			due := d.due()
+			endsBefore := d.Done.By(due)
+			if p.mayBelongTo(h, d) && !endsBefore && !h.isOver(due) {
+				p.violation(due, "the hook of %q, which began at %v, continues", h.ID, p.sinceStart(h.Called.At))
+			}
 		}
 	}
 }
 
-// requireOverByDeadline looks at each termination for which the hook h may run. It records a violation if the hook is not
-// over by the termination's deadline or, if the container c became known only after that, when it became known.
-func (p *podHistory) requireOverByDeadline(h *Hook, c lifecycle.Container) {
-	for _, t := range p.terminations {
-		since := p.mustStopSince(t, c)
-		mayRunFor := !since.IsZero() && !t.Done.By(h.Called.At) && !p.isForgotten(t, h.Called)
-		end := times.Later(t.lastDeadline(), since.At)
-		if mayRunFor && !t.Done.By(end) && !h.isOver(end) {
-			p.violation(end, "the hook of %q, which began at %v, continues", h.ID, p.sinceStart(h.Called.At))
-		}
-	}
+// mayBelongTo reports whether a hook may run for a duty, so that its deadline applies: the hook can only be that of the run,
+// and began when the termination had not ended and was not forgotten.
+func (p *podHistory) mayBelongTo(h *Hook, d *duty) bool {
+	isOfRun := h.ID == d.run.ID && !p.hasSeveralRuns(h.ID)
+	return isOfRun && !d.Done.By(h.Called.At) && !d.forgotten.Before(h.Called)
 }
 
 // isOver reports whether a hook has returned, or its context has ended, by a time.
-func (h *Hook) isOver(by time.Time) bool { return h.Cancelled.By(by) || h.Returned.By(by) }
+func (h *Hook) isOver(end time.Time) bool { return h.Cancelled.By(end) || h.Returned.By(end) }
 
-// hooksAreReportedAsTheyEnded: the outcome that a termination reports for a hook is what the hook did (mayBe). Judged are
-// only containers for whose ID exactly one hook ran, and that during the termination. Several hooks mean that another run
-// had the ID.
+// hooksAreReportedAsTheyEnded: the outcome that a termination reports for a hook is what the hook did. Judged are only
+// containers for whose ID exactly one hook ran, and that during the termination: several hooks mean several runs.
 func (p *podHistory) hooksAreReportedAsTheyEnded() {
-	for _, t := range p.terminations {
-		for _, c := range t.Result.Containers {
-			hooks := slices.DeleteFunc(slices.Clone(p.hooks), func(h *Hook) bool { return h.ID != c.ID })
-			if len(hooks) != 1 || !t.startedBy().Before(hooks[0].Called) || t.Done.Before(hooks[0].Called) {
-				continue
-			}
-			if !hooks[0].mayBe(c.Hook.Outcome, t) {
-				p.violation(t.Done.At, "the hook of %q is %s", c.ID, c.Hook.Outcome)
-			}
+	for _, c := range p.results() {
+		t := c.termination
+		hooks := slices.DeleteFunc(slices.Clone(p.hooks), func(h *Hook) bool { return h.ID != c.ID })
+		isJudged := len(hooks) == 1 && hooks[0].Called.isBetween(t.returned(), t.Done)
+		if isJudged && !hooks[0].mayBeReportedAs(c.Hook.Outcome, t) {
+			p.violation(t.Done.At, "the hook of %q is %s", c.ID, c.Hook.Outcome)
 		}
 	}
 }
 
-// mayBe reports whether a termination may report an outcome for a hook that it has run. A hook that was cancelled, or that
-// returned at its deadline, has not failed. A hook that returned within a second of its cancellation is not abandoned.
-func (h *Hook) mayBe(outcome lifecycle.HookOutcome, t *Termination) bool {
+// mayBeReportedAs reports whether a termination may report an outcome for a hook that it has run. A hook that was cancelled,
+// or that returned at its deadline, has not failed. A hook that returned within a second of its cancellation is not abandoned.
+func (h *Hook) mayBeReportedAs(outcome lifecycle.HookOutcome, t *Termination) bool {
 	hasReturned, wasCancelled := h.Returned.Before(t.Done), h.Cancelled.Before(h.Returned)
 	switch outcome {
 	case lifecycle.HookCompleted:

@@ -7,87 +7,68 @@ import (
 )
 
 // sidecarsStopLast: before its deadline, a sidecar is not stopped while a container that needs it may run (KEP-753).
-//
-// Not judged are stops that are not part of the order: those of KillContainer, repeated ones, those at or after the
-// deadline, those of StopPod, which stops all containers, and those of an ID that may mean several runs. Nor are
-// terminations with OneAttempt or of a forgotten pod.
 func (p *podHistory) sidecarsStopLast() {
 	for _, s := range p.stops {
 		candidates := p.candidates(s)
-		if s.ID == "" || len(candidates) != 1 || p.mayRepeatOrBelongToKill(s) {
-			continue
-		}
-		c := candidates[0]
-		if isBeforeDeadline := s.Called.At.Before(p.earliestDeadline(c, s.Called)); !isBeforeDeadline {
+		if s.isStopPod() || len(candidates) != 1 || p.isOutOfOrder(s, candidates[0]) {
 			continue
 		}
 		for _, t := range p.terminations {
-			isInProgress := t.startedAt().Before(s.Called) && !t.Done.Before(s.Called)
-			if t.isOneAttempt() || !isInProgress || p.isForgotten(t, s.Called) {
-				continue
-			}
-			if dependent := p.dependentOf(t, c, s.Called); dependent != "" {
-				p.violation(s.Called.At, "stop(%d) of sidecar %q while %s", s.Seconds, c.ID, dependent)
+			isOrdered := t.mayBeInProgress(s.Called) && !t.forgotten.Before(s.Called) && !t.isOneAttempt()
+			if dependent := p.dependentOf(t, candidates[0], s.Called); isOrdered && dependent != "" {
+				p.violation(s.Called.At, "stop(%d) of sidecar %q while %s", s.Seconds, s.ID, dependent)
 			}
 		}
 	}
 }
 
-// mayRepeatOrBelongToKill reports whether sidecarsStopLast must leave out the stop s, because s is perhaps not part of the
-// order of a termination: s may repeat an earlier stop of its ID, or an earlier KillContainer call for its ID may have made it.
-func (p *podHistory) mayRepeatOrBelongToKill(s *Stop) bool {
-	isRepeated := slices.ContainsFunc(p.stops, func(earlier *Stop) bool { return earlier.ID == s.ID && earlier.Called.Before(s.Called) })
-	isKill := slices.ContainsFunc(p.kills, func(request *Request) bool {
-		return request.Containers[0].ID == s.ID && request.Called.Before(s.Called)
-	})
-	return isRepeated || isKill
+// isOutOfOrder reports whether a stop of a container need not wait for others, or may be one that need not.
+func (p *podHistory) isOutOfOrder(s *Stop, c lifecycle.Container) bool {
+	isEarlier := func(other *Stop) bool { return other.ID == s.ID && other.Called.Before(s.Called) }
+	isKill := func(request *Request) bool { return request.target().ID == s.ID && request.Called.Before(s.Called) }
+	switch {
+	case !s.Called.At.Before(p.earliestDeadline(s.Called, c)): // the wait ends at the deadline
+	case slices.ContainsFunc(p.stops, isEarlier): // it repeats a stop that had its turn
+	case slices.ContainsFunc(p.kills, isKill): // KillContainer stops a container at once
+	default:
+		return false
+	}
+	return true
 }
 
-// dependentOf looks for a container that needs the sidecar c and may run at a moment, because it was listed or named
-// (mayRun), or is being started. It returns the container and why it may run, as in "ID has not ended"; "" if there is none.
-func (p *podHistory) dependentOf(t *Termination, c lifecycle.Container, at Moment) string {
+// dependentOf looks for a container that needs the sidecar c, and that a termination must assume to run at a moment, because
+// it was listed or named, or is being started. It returns the container and why it may run, as in "ID has not ended"; "": none.
+func (p *podHistory) dependentOf(t *Termination, c lifecycle.Container, now Moment) string {
 	sidecar := specOf(t.Pod, c.Name)
-	for _, other := range p.known {
-		if sidecar.mustOutlive(specOf(t.Pod, other.Name)) && p.mayRun(t, other, at) {
-			return other.ID + " has not ended"
+	for _, d := range p.duties {
+		if d.Termination == t && sidecar.mustOutlive(specOf(t.Pod, d.run.Name)) && p.mustBeAssumedToRun(d, now) {
+			return d.run.ID + " has not ended"
 		}
 	}
-	if dependent := p.startingDependent(t, sidecar, at); dependent != "" {
-		return dependent + " is being started, or was started since the last list"
-	}
-	return ""
-}
-
-// mayRun reports whether a termination has to stop a run, and must assume at a moment that the run has not ended: all lists
-// that it may have seen last have the run, no successful stop proves its end (stopProvedEnd), and no caller has named the
-// running containers without it.
-func (p *podHistory) mayRun(t *Termination, c lifecycle.Container, at Moment) bool {
-	since := p.mustStopSince(t, c)
-	mustStop := !since.IsZero() && since.At.Before(at.At)
-	isMissing := slices.ContainsFunc(p.visibleLists(at), func(l *List) bool { return l.lacks(c) })
-	return mustStop && !isMissing && !p.stopProvedEnd(c.ID, at) && !p.isUnnamed(c.ID, since, at)
-}
-
-// startingDependent finds what dependentOf cannot find in a list: it returns the name of a container that needs the
-// sidecar and may run although the lists lack it, so that the sidecar must not be stopped yet; "": there is none.
-// There are two cases:
-//
-//   - The container is being started at the moment.
-//   - Its start has ended, and no list that the terminator may have seen was requested after that. This case counts
-//     only if the termination already used lists then, and the pod is not forgotten: after Forget it requests none.
-func (p *podHistory) startingDependent(t *Termination, sidecar spec, at Moment) string {
-	wasForgotten := slices.ContainsFunc(p.forgets, func(request *Request) bool { return !at.Before(request.Called) })
 	for _, s := range p.starts {
-		hasBegun := s.Begun.Before(at) && s.Begun.At.Before(at.At)
-		if !hasBegun || !sidecar.mustOutlive(specOf(t.Pod, s.Name)) {
-			continue
-		}
-		isStarting := s.Ended.IsZero() || s.Ended.At.After(at.At)
-		needsNewList := t.dependsOnListsBy().Before(s.Ended) && s.Ended.At.Before(at.At) && !wasForgotten
-		hasNewList := slices.ContainsFunc(p.visibleLists(at), func(l *List) bool { return s.Ended.Before(l.Called) })
-		if isStarting || needsNewList && !hasNewList {
-			return s.Name
+		if sidecar.mustOutlive(specOf(t.Pod, s.Name)) && p.mustBeAssumedToStart(t, s, now) {
+			return s.Name + " is being started, or was started since the last list"
 		}
 	}
 	return ""
+}
+
+// mustBeAssumedToRun reports whether a termination has learned of a run before the time of a moment, and no list, stop or
+// caller has said since that the run has ended.
+func (p *podHistory) mustBeAssumedToRun(d *duty, now Moment) bool {
+	isMissing := slices.ContainsFunc(p.newestLists(now), func(l *List) bool { return l.lacks(d.run) })
+	hasEnded := isMissing || p.stopProvedEnd(d.run.ID, now) || p.isUnnamed(d.run.ID, d.since, now)
+	return d.since.At.Before(now.At) && !hasEnded
+}
+
+// mustBeAssumedToStart reports whether a start is in progress at a moment, or has started a container that the termination has
+// yet to list: the start ended when the termination used lists, and no list that it knows was requested since. After Forget it
+// requests none.
+func (p *podHistory) mustBeAssumedToStart(t *Termination, s *Start, now Moment) bool {
+	hasBegun := s.Begun.Before(now) && s.Begun.At.Before(now.At)
+	hasEnded := s.Ended.By(now.At)
+	isListed := slices.ContainsFunc(p.newestLists(now), func(l *List) bool { return s.Ended.Before(l.Called) })
+	wasForgotten := slices.ContainsFunc(p.forgets, func(request *Request) bool { return request.Called.Before(now) })
+	awaitsList := t.usesListsSince().Before(s.Ended) && s.Ended.At.Before(now.At) && !isListed && !wasForgotten
+	return hasBegun && (!hasEnded || awaitsList)
 }

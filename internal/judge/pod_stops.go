@@ -9,66 +9,73 @@ import (
 	"github.com/kubegrace/kubegrace/lifecycle"
 )
 
-// everyRunIsStoppedByItsDeadline: each run has had a StopContainer call by its deadline, or at once if it was first listed
-// after that. The call kills the run at most 2 s later: a container always gets these 2 s. Neither a slow hook nor the
-// order of containers, the runtime or an event recorder may delay the call, because nothing else ends the run. Only if an
-// earlier call did not end the run, a list and a pause may come first.
-//
-// Not judged are runs that need no stop (needsNoStop), and pods with OneAttempt, whose caller repeats failed stops.
+// everyRunIsStoppedByItsDeadline: each run has had a stop by its deadline, or at once if the termination learned of it after
+// that. The stop kills the run at most 2 s later: a container always gets these 2 s. Neither a slow hook nor the order of
+// containers, the runtime or an event recorder may delay the stop, because nothing else ends the run.
 func (p *podHistory) everyRunIsStoppedByItsDeadline() {
-	for _, t := range p.terminations {
-		for _, c := range p.known {
-			since := p.mustStopSince(t, c)
-			if since.IsZero() || p.isOneAttempt() {
-				continue
-			}
-			due := times.Later(t.lastDeadline(), since.At)
-			latest := due // the latest time of the StopContainer call
-			stops := p.stopsOf(c)
-			if hasEarlier := slices.ContainsFunc(stops, func(s *Stop) bool { return s.Returned.By(due) }); hasEarlier {
-				latest = due.Add(p.repeatPause())
-			}
-			if earlier := p.stopsBefore(c); p.stopsAsUnit() && len(earlier) > 0 { // these calls may have stopped the run, too
-				latest = times.Later(due.Add(p.repeatPause()), p.repeatBy(earlier))
-			}
-			isStopped := slices.ContainsFunc(stops, func(s *Stop) bool {
-				latestKill := times.Later(due, s.Called.At).Add(minimum + times.Lag)
-				return s.Called.By(latest) && (s.Seconds == 0 || !s.killAt().After(latestKill))
-			})
-			if !isStopped && !p.needsNoStop(t, c, latest) {
-				p.violation(latest, "no StopContainer call kills %q by %v", c.ID, p.sinceStart(due.Add(minimum)))
-			}
+	for _, d := range p.duties {
+		latest := p.latestStop(d)
+		isStopped := slices.ContainsFunc(d.stops, func(s *Stop) bool {
+			latestKill := times.Later(d.due(), s.Called.At).Add(minimum + times.Lag)
+			return s.Called.By(latest) && !s.killAt().After(latestKill)
+		})
+		if !isStopped && !p.needsNoStop(d, latest) {
+			p.violation(latest, "no StopContainer call kills %q by %v", d.run.ID, p.sinceStart(d.due().Add(minimum)))
 		}
 	}
 }
 
-// needsNoStop reports whether a run needs no StopContainer call at the time latest, because by then
-//   - the run may have ended: it is not in all lists (if the termination uses lists), or a successful stop proves its end,
-//   - a list has had a later run with the same ID,
-//   - GiveUpAfter has passed since the earliest deadline that a termination or call gave the run, or
-//   - the termination has ended, or Close was called.
-func (p *podHistory) needsNoStop(t *Termination, c lifecycle.Container, latest time.Time) bool {
+// latestStop returns the latest time of the stop that everyRunIsStoppedByItsDeadline demands: the stop is due then or, if an
+// earlier call did not end the run, a list and a pause later.
+func (p *podHistory) latestStop(d *duty) time.Time {
+	due := d.due()
+	if slices.ContainsFunc(d.stops, func(s *Stop) bool { return s.Returned.By(due) }) {
+		return due.Add(p.repeatPause())
+	}
+	return due
+}
+
+// needsNoStop reports whether it is right that no stop of the run was due by a time.
+func (p *podHistory) needsNoStop(d *duty, latest time.Time) bool {
 	end := Moment{At: latest, Order: math.MaxInt} // after everything else at that time
-	mayHaveEnded := t.usesList() && !p.staysListed(c, latest) || p.stopProvedEnd(c.ID, end)
-	isReplaced := slices.ContainsFunc(p.lists, func(l *List) bool { return l.Returned.By(latest) && l.replaces(c) })
-	isGivenUp := !latest.Before(p.earliestDeadline(c, end).Add(p.options.GiveUpAfter))
-	return mayHaveEnded || isReplaced || isGivenUp || t.Done.By(latest) || p.closedAt().By(latest)
+	switch {
+	case p.isOneAttempt(): // the caller repeats failed stops
+	case d.Done.By(latest) || p.closedAt().By(latest): // nothing is stopped any more
+	case p.stopProvedEnd(d.run.ID, end):
+	case !latest.Before(p.earliestDeadline(end, d.run).Add(p.options.GiveUpAfter)): // it is given up
+	case d.usesLists() && p.mayHaveEnded(d.run, latest):
+	default:
+		return false
+	}
+	return true
 }
 
-// stopsBefore returns all stops of the pod and its containers that were called before the run c was first listed, or named
-// by a caller.
-func (p *podHistory) stopsBefore(c lifecycle.Container) (stops []*Stop) {
-	first := p.firstKnown(c)
-	for _, s := range p.stops {
-		if s.Called.Before(first) {
-			stops = append(stops, s)
-		}
-	}
-	return stops
+// mayHaveEnded reports whether, by a time, no list had a run, or a list after that lacked it again.
+func (p *podHistory) mayHaveEnded(c lifecycle.Container, end time.Time) bool {
+	first := p.firstListed(c)
+	return first.IsZero() || slices.ContainsFunc(p.lists, func(l *List) bool {
+		return first.Before(l.Returned) && l.Returned.By(end) && l.lacks(c)
+	})
 }
 
 // repeatPause returns how long a list and the pause before the next call may take.
 func (p *podHistory) repeatPause() time.Duration { return maxPause + 2*p.options.StopTimeoutSlack }
+
+// failedStopsAreRepeated: while a run is not known to have ended, it is stopped again, each time after a pause and a list. A
+// runtime that fails for a while must not cost the node a container that runs on.
+func (p *podHistory) failedStopsAreRepeated() {
+	for _, d := range p.duties {
+		if len(d.stops) == 0 {
+			continue
+		}
+		if nextBy := p.repeatBy(d.stops); !p.needsNoRepeat(d, nextBy) {
+			p.violation(nextBy, "%q was last stopped at %v, and not again", d.run.ID, p.sinceStart(d.lastStop().Called.At))
+		}
+	}
+}
+
+// lastStop returns the last stop of the run; there must be one.
+func (d *duty) lastStop() *Stop { return d.stops[len(d.stops)-1] }
 
 // repeatBy returns by when the terminator has called again to stop a run, if stops are its calls so far. Before the next
 // call come a pause and a list (repeatPause), which begin when the last call has returned. If that call hangs, the
@@ -78,7 +85,7 @@ func (p *podHistory) repeatBy(stops []*Stop) time.Time {
 	last, earlier := stops[len(stops)-1], stops[:len(stops)-1]
 	hanging := 0 // how many earlier calls had not returned when the last one was made
 	for _, s := range earlier {
-		if s.Returned.IsZero() || s.Returned.At.After(last.Called.At) { // a hanging call returns when its stop ends
+		if !s.Returned.By(last.Called.At) { // a hanging call returns when its stop ends
 			hanging++
 		}
 	}
@@ -90,117 +97,126 @@ func (p *podHistory) repeatBy(stops []*Stop) time.Time {
 	return repliedBy.Add(p.repeatPause())
 }
 
-// failedStopsAreRepeated: while a run is not known to have ended, StopContainer is called again, each time after a
-// pause and a list. A runtime that fails for a while must not cost the node a container that runs on. No call need
-// follow if a list shows the end of the run. The list may also have come before the last call: that call is then a
-// StopPod call for other containers. Nor need a call follow if by its time
-//   - GiveUpAfter has passed since the deadline or the first call, whichever was later, or
-//   - the termination has ended, or Close was called.
-//
-// Not judged are terminations that never list, and pods with OneAttempt, whose caller repeats failed stops.
-func (p *podHistory) failedStopsAreRepeated() {
-	for _, t := range p.terminations {
-		if p.isOneAttempt() || !t.usesList() {
-			continue
-		}
-		for _, c := range p.known {
-			stops := p.stopsOf(c)
-			if p.mustStopSince(t, c).IsZero() || len(stops) == 0 || p.stopProvedEnd(c.ID, t.Done) {
-				continue
-			}
-			last, nextBy := stops[len(stops)-1], p.repeatBy(stops)
-			deadline := p.earliestDeadline(c, last.Called)
-			if p.stopsAsUnit() {
-				deadline = p.earliestKill(last)
-			}
-			for _, request := range t.Shortens { // also after the last call: the container is then given up earlier
-				if request.Called.By(nextBy) {
-					deadline = times.Earlier(deadline, request.Deadline)
-				}
-			}
-			giveUpAt := times.Later(deadline, stops[0].Called.At).Add(p.options.GiveUpAfter)
-			isGivenUp := !nextBy.Before(giveUpAt)
-			hasEnded := slices.ContainsFunc(p.lists, func(l *List) bool { return l.provesEnd(c, last.Called.At) })
-			hadEnded := slices.ContainsFunc(p.visibleLists(last.Called), func(l *List) bool { return l.provesEnd(c, stops[0].Called.At) })
-			if !hasEnded && !hadEnded && !isGivenUp && !t.Done.By(nextBy) && !p.closedAt().By(nextBy) {
-				p.violation(nextBy, "%q was last stopped at %v, and not again", c.ID, p.sinceStart(last.Called.At))
-			}
+// needsNoRepeat reports whether the run need not be stopped again by a time.
+func (p *podHistory) needsNoRepeat(d *duty, nextBy time.Time) bool {
+	first, last := d.stops[0].Called, d.lastStop().Called
+	showsEnd := func(l *List) bool { return l.provesEnd(d.run, last.At) }
+	showedEnd := func(l *List) bool { return l.provesEnd(d.run, first.At) } // the last call was a StopPod call for other containers
+	switch {
+	case p.isOneAttempt(): // the caller repeats failed stops
+	case !d.usesLists() || p.stopProvedEnd(d.run.ID, d.Done): // the success of the stop is enough
+	case d.Done.By(nextBy) || p.closedAt().By(nextBy): // nothing is stopped any more
+	case !nextBy.Before(p.giveUpAt(d, nextBy)): // it is given up
+	case slices.ContainsFunc(p.lists, showsEnd) || slices.ContainsFunc(p.newestLists(last), showedEnd):
+	default:
+		return false
+	}
+	return true
+}
+
+// giveUpAt returns when the terminator gives up a run, as far as the requests until a time say: GiveUpAfter past its deadline
+// or its first stop, whichever is later.
+func (p *podHistory) giveUpAt(d *duty, end time.Time) time.Time {
+	deadline := p.stopDeadline(d.run, d.lastStop().Called)
+	for _, request := range d.Shortens { // also after the last stop
+		if request.Called.By(end) {
+			deadline = times.Earlier(deadline, request.Deadline)
 		}
 	}
+	return times.Later(deadline, d.stops[0].Called.At).Add(p.options.GiveUpAfter)
+}
+
+// stopDeadline returns the earliest deadline that the stop of a run may have at a moment. StopPod stops all containers of the
+// pod at the earliest of their deadlines.
+func (p *podHistory) stopDeadline(c lifecycle.Container, now Moment) time.Time {
+	if p.stopsAsUnit() {
+		return p.earliestDeadline(now, p.known...)
+	}
+	return p.earliestDeadline(now, c)
 }
 
 // nothingIsGivenUpEarly: a container is reported as left running only if Close was called, and as stuck only once
-// GiveUpAfter has passed since its deadline. A stuck container may be reported earlier, and is not judged, if its caller
-// repeats failed stops (OneAttempt), if the runtime cannot list, or if Forget was called for its pod.
+// GiveUpAfter has passed since its deadline.
 func (p *podHistory) nothingIsGivenUpEarly() {
-	for _, t := range p.terminations {
-		for _, c := range t.Result.Containers {
-			if c.Outcome == lifecycle.OutcomeLeftRunning && !p.closedAt().Before(t.Done) {
-				p.violation(t.Done.At, "%s(%s) is %s, though nobody has called Close", c.Name, c.ID, c.Outcome)
+	for _, c := range p.results() {
+		switch c.Outcome {
+		case lifecycle.OutcomeLeftRunning:
+			if !p.closedAt().Before(c.termination.Done) {
+				p.violation(c.termination.Done.At, "%s(%s) is %s, though nobody has called Close", c.Name, c.ID, c.Outcome)
 			}
-			if c.Outcome != lifecycle.OutcomeRuntimeStuck || p.isOneAttempt() || p.cannotList() || p.wasForgotten(t) {
-				continue
+		case lifecycle.OutcomeRuntimeStuck:
+			earliest := p.resultDeadline(c).Add(p.options.GiveUpAfter)
+			if c.termination.Done.At.Before(earliest) && !p.mayBeStuckEarly(c.termination) {
+				p.violation(c.termination.Done.At, "%s(%s) is %s before %v", c.Name, c.ID, c.Outcome, p.sinceStart(earliest))
 			}
-			var deadline time.Time
-			switch {
-			case c.ID == "": // the result is of the pod as a whole
-				deadline = t.lastDeadline()
-			case p.stopsAsUnit():
-				deadline = p.earliestDeadlineOf(p.known, t.Done)
-			default:
-				deadline = p.earliestDeadline(lifecycle.Container{ID: c.ID, Began: c.Began}, t.Done)
-			}
-			if earliest := deadline.Add(p.options.GiveUpAfter); !deadline.IsZero() && t.Done.At.Before(earliest) {
-				p.violation(t.Done.At, "%s(%s) is %s before %v", c.Name, c.ID, c.Outcome, p.sinceStart(earliest))
-			}
+		default:
 		}
 	}
+}
+
+// result is what a termination has reported for a container.
+type result struct {
+	lifecycle.ContainerResult
+
+	termination *Termination
+}
+
+// results returns what all terminations of the pod have reported.
+func (p *podHistory) results() (results []result) {
+	for _, t := range p.terminations {
+		for _, c := range t.Result.Containers {
+			results = append(results, result{c, t})
+		}
+	}
+	return results
+}
+
+// run returns the run of the result. Its ID is empty if the result is of a container that was never listed.
+func (r result) run() lifecycle.Container {
+	return lifecycle.Container{Name: r.Name, ID: r.ID, Began: r.Began}
+}
+
+// resultDeadline returns the deadline that a container had when its termination ended.
+func (p *podHistory) resultDeadline(c result) time.Time {
+	if c.ID == "" {
+		return c.termination.lastDeadline()
+	}
+	return p.stopDeadline(c.run(), c.termination.Done)
+}
+
+// mayBeStuckEarly reports whether a container may be stuck before GiveUpAfter.
+func (p *podHistory) mayBeStuckEarly(t *Termination) bool {
+	switch {
+	case p.isOneAttempt(): // one failure is enough: the caller repeats the stop
+	case p.cannotList(): // so the termination cannot wait for a list
+	case !t.forgotten.IsZero(): // so the termination gets no lists
+	default:
+		return false
+	}
+	return true
 }
 
 // nothingHangs: each termination and each KillContainer call ends, and Close ends all of them at once. A caller that waits
-// longer would take the time of the other pods. PostStart's own calls are not judged.
+// longer would take the time of the other pods. PostStart's own calls are not judged: their end is not recorded.
 func (p *podHistory) nothingHangs() {
 	for _, t := range p.terminations {
-		p.assertEnds("the termination", t.startedAt(), t.Done)
+		p.requireEnd("the termination", t.called(), t.Done)
 	}
 	for _, request := range p.kills {
 		if !request.IsPostStart {
-			p.assertEnds("KillContainer", request.Called, request.Returned)
+			p.requireEnd("KillContainer", request.Called, request.Returned)
 		}
 	}
 }
 
-// assertEnds records a violation if a call has not ended in time. It has GiveUpAfter from the latest of
-//   - the deadline of each request for the pod, since others may stop the same containers, and
-//   - the first StopContainer call for each run of the pod, if it is made by GiveUpAfter past the last of these deadlines: a
-//     run that is listed so late has GiveUpAfter from its first stop on,
-//
-// and the time of a pause and of calls that hang. After Close it must end within cancelSlack. A call that has not ended is
-// judged as if it ended now.
-func (p *podHistory) assertEnds(call string, called, ended Moment) {
+// requireEnd records a violation if a call has not ended in time. It has GiveUpAfter, and the time of a pause and of calls that
+// hang, from the last deadline or, for a run that is listed late, from its first stop. After Close it must end within
+// cancelSlack. A call that has not ended is judged as if it ended now.
+func (p *podHistory) requireEnd(call string, called, ended Moment) {
 	if ended.IsZero() {
 		ended.At = time.Now()
 	}
-	lastDeadline := called.At
-	requests := slices.Clone(p.kills)
-	for _, t := range p.terminations {
-		requests = append(requests, t.Requests...)
-	}
-	for _, request := range requests {
-		if request.Called.Before(ended) {
-			lastDeadline = times.Later(lastDeadline, request.Deadline)
-		}
-	}
-	from, lastFirstStop := lastDeadline, lastDeadline.Add(p.options.GiveUpAfter)
-	for _, run := range p.known {
-		stops := p.stopsOf(run)
-		if len(stops) == 0 {
-			continue
-		}
-		if first := stops[0].Called; first.Before(ended) && !first.At.After(lastFirstStop) {
-			from = times.Later(from, first.At)
-		}
-	}
+	from := p.lastFirstStop(p.lastDeadline(called, ended), ended)
 	end := from.Add(p.options.GiveUpAfter + maxPause + 4*p.options.StopTimeoutSlack + cancelSlack)
 	if closed := p.closedAt(); !closed.IsZero() {
 		end = times.Earlier(end, times.Later(closed.At, called.At).Add(cancelSlack))
@@ -208,4 +224,35 @@ func (p *podHistory) assertEnds(call string, called, ended Moment) {
 	if ended.At.After(end) {
 		p.violation(end, "%s, called at %v, has not ended", call, p.sinceStart(called.At))
 	}
+}
+
+// lastDeadline returns the last deadline that a request for the pod has set before a call ended, but at least the time of the
+// call. All requests count, because others may stop the same containers.
+func (p *podHistory) lastDeadline(called, ended Moment) time.Time {
+	last := called.At
+	requests := slices.Clone(p.kills)
+	for _, t := range p.terminations {
+		requests = append(requests, t.Requests...)
+	}
+	for _, request := range requests {
+		if request.Called.Before(ended) {
+			last = times.Later(last, request.Deadline)
+		}
+	}
+	return last
+}
+
+// lastFirstStop returns when the last run of the pod was first stopped, but at least the deadline. A run counts if its first
+// stop was before a call ended, and at most GiveUpAfter past the deadline.
+func (p *podHistory) lastFirstStop(deadline time.Time, ended Moment) time.Time {
+	last := deadline
+	for _, run := range p.known {
+		if stops := p.stopsOf(run); len(stops) > 0 {
+			first := stops[0].Called
+			if isInTime := !first.At.After(deadline.Add(p.options.GiveUpAfter)); isInTime && first.Before(ended) {
+				last = times.Later(last, first.At)
+			}
+		}
+	}
+	return last
 }

@@ -9,7 +9,8 @@
 //	require.Empty(t, judge.Terminations(record))
 //
 // A rule uses only recorded calls, results, events and log lines, with their times. It never reads the state of the
-// terminator, so that a bug there cannot hide from it.
+// terminator, so that a bug there cannot hide from it. Calls overlap, so the record does not always say what the terminator
+// knew when it decided: a name with "may" stands for what is possible then, and a rule judges only what is certain.
 //
 // A shutdown of a node is checked in the same way: package noderecord fills a [NodeRecord], and [Node] returns the
 // violations.
@@ -45,8 +46,11 @@ func (m Moment) Before(other Moment) bool {
 	return !m.IsZero() && (other.IsZero() || m.Order < other.Order)
 }
 
-// By reports whether m has happened, at the given time or before it.
-func (m Moment) By(at time.Time) bool { return !m.IsZero() && !m.At.After(at) }
+// By reports whether m has happened by a time: at that time or before it.
+func (m Moment) By(end time.Time) bool { return !m.IsZero() && !m.At.After(end) }
+
+// isBetween reports whether m has happened after one moment and before another.
+func (m Moment) isBetween(from, to Moment) bool { return from.Before(m) && m.Before(to) }
 
 // Span is a call, from start to return.
 type Span struct {
@@ -55,7 +59,7 @@ type Span struct {
 	Err      error
 }
 
-// List is one Running call.
+// List is one Running call. "To request a list" is to make this call.
 type List struct {
 	Span
 
@@ -66,17 +70,17 @@ type List struct {
 // lacks reports whether the list does not have this run; it may have another run with the same ID.
 func (l *List) lacks(c lifecycle.Container) bool { return !hasRun(l.Running, c) }
 
-// replaces reports whether the list has a later run with the ID of c.
-func (l *List) replaces(c lifecycle.Container) bool {
+// hasLaterRun reports whether the list has a later run with the ID of c.
+func (l *List) hasLaterRun(c lifecycle.Container) bool {
 	return slices.ContainsFunc(l.Running, func(other lifecycle.Container) bool {
 		return other.ID == c.ID && !c.Began.IsZero() && other.Began.After(c.Began)
 	})
 }
 
-// provesEnd reports whether the list shows that a run has ended. It must lack the run, and must have been requested at the
-// time since or later, unless it has a later run with the same ID.
-func (l *List) provesEnd(c lifecycle.Container, since time.Time) bool {
-	return l.lacks(c) && (!l.Called.At.Before(since) || l.replaces(c))
+// provesEnd reports whether the list shows that a run has ended that was stopped at a time: it lacks the run, and either it
+// was not requested before the stop, or it has a later run with the same ID.
+func (l *List) provesEnd(c lifecycle.Container, stopped time.Time) bool {
+	return l.lacks(c) && (!l.Called.At.Before(stopped) || l.hasLaterRun(c))
 }
 
 // Stop is one StopContainer or StopPod call.
@@ -88,7 +92,13 @@ type Stop struct {
 	Seconds int64
 }
 
-// succeeded reports whether the call has returned, and its result means that the container has ended.
+// isStopPod reports whether it is a StopPod call, which stops all containers of the pod.
+func (s *Stop) isStopPod() bool { return s.ID == "" }
+
+// stopsID reports whether the call is for the container with this ID, alone or with its whole pod.
+func (s *Stop) stopsID(id string) bool { return s.ID == id || s.isStopPod() }
+
+// succeeded reports whether the runtime has replied that the container has ended.
 func (s *Stop) succeeded() bool {
 	return !s.Returned.IsZero() && (s.Err == nil || errors.Is(s.Err, lifecycle.ErrContainerNotFound))
 }
@@ -120,7 +130,7 @@ type Start struct {
 // Request is a call of Terminate, KillContainer, Shorten or Forget, or a failed postStart hook, after which PostStart
 // stops the container.
 type Request struct {
-	Span // of the call
+	Span
 
 	Pod        *v1.Pod
 	Key        string
@@ -138,14 +148,16 @@ type Request struct {
 type Termination struct {
 	handle *lifecycle.Termination
 
-	Pod            *v1.Pod
-	Key            string
-	Requests       []*Request // the Terminate calls that returned it
-	Readings       []Reading
-	Shortens       []*Request // the Shorten calls
-	IsForLateStart bool       // a start that returned late began it, not Terminate
-	Done           Moment
-	Result         lifecycle.Result
+	Pod          *v1.Pod
+	Key          string
+	Requests     []*Request // the Terminate calls that returned it; the first one began it
+	Readings     []Reading
+	Shortens     []*Request // the Shorten calls
+	BegunByStart bool       // no Terminate call began it, but a Start call that returned after the pod's previous termination had ended
+	Done         Moment
+	Result       lifecycle.Result
+
+	forgotten Moment // the first Forget call that may have come after its beginning, or zero: from then on it uses no new lists
 }
 
 // Reading is a result of Termination.Deadline.

@@ -122,7 +122,7 @@ func graceOf(pod *v1.Pod, req *lifecycle.Request, joinedGrace int64) int64 {
 //
 //   - If request is set, the call was Terminate: it has begun the termination or joined it, and returned handle.
 //   - If request is nil, the call was Start, and the pod's termination has ended. If no Terminate call has returned that
-//     termination, the late start has begun it (see [lifecycle.Terminator.Start]): it gets IsForLateStart. Otherwise only
+//     termination, the late start has begun it (see [lifecycle.Terminator.Start]): it gets BegunByStart. Otherwise only
 //     its deadline is added.
 //
 // addTermination locks the mutex.
@@ -131,7 +131,7 @@ func (r *Record) addTermination(handle *lifecycle.Termination, pod *v1.Pod, requ
 	r.record(func(now Moment) {
 		t := r.termination(handle)
 		if t.Pod == nil { // it was not recorded before
-			t.Pod, t.Key, t.IsForLateStart = pod, keyOf(pod), request == nil
+			t.Pod, t.Key, t.BegunByStart = pod, keyOf(pod), request == nil
 		}
 		reading.Returned = now
 		t.Readings = append(t.Readings, reading)
