@@ -13,19 +13,19 @@ type NodeWhat string
 // mean if their names do not say it.
 const (
 	NodeBooted       NodeWhat = "the machine has booted"                 // times count from here
-	NodeAgentBegan   NodeWhat = "an agent begins"                        // Failed: it has not read the log, and does not know the deadlines
+	NodeAgentBegan   NodeWhat = "an agent begins"                        // NoLog: it has not read the state log, so it knows no deadlines
 	NodeDied         NodeWhat = "the agent has died"                     //
 	NodeRunEnded     NodeWhat = "Run ends"                               //
 	NodeTerminateAll NodeWhat = "TerminateAll is called"                 //
 	NodeFinished     NodeWhat = "the run is over"                        // Pods: those that are refused; Refuses: all are; Ready: those that are ready at the API server
 	NodePodRuns      NodeWhat = "a pod runs"                             // Pod, Priority, Seconds: its grace period, -1: none
 	NodePodEnded     NodeWhat = "a pod has ended"                        // Pod
-	NodeLogged       NodeWhat = "the log says that a pod was signalled"  // Pod: before it could be killed
+	NodeLogged       NodeWhat = "the log says that a pod was signalled"  // Pod: a new agent has read that
 	NodePodLost      NodeWhat = "a power cut has taken what was stored"  // Pod
 	NodeTicked       NodeWhat = "a tick"                                 // Effects
 	NodeInput        NodeWhat = "an input"                               // Text
 	NodeState        NodeWhat = "after a step"                           // State, Refuses, Calls, Shutdown, Drain: the shutdown that drains, 0: none does, Done: how many of its buckets are over by the log
-	NodeWindows      NodeWhat = "a timetable"                            // Shutdown, Own: TerminateAll's, Windows, WaitEnd, ReleaseBy, Planned: with a list of the pods, Failed: there is no log
+	NodeWindows      NodeWhat = "a timetable"                            // Shutdown, ByTerminateAll, Windows, WaitEnd, ReleaseBy, Planned: made with a list of the pods, NoLog: it is not stored
 	NodeCancelled    NodeWhat = "the shutdown is cancelled"              // Shutdown
 	NodeStored       NodeWhat = "a pod is stored"                        // Pod, Until: its deadline
 	NodeStep         NodeWhat = "the drain calls"                        // Call, Text: the name of the step; the drain waits for the call
@@ -34,7 +34,7 @@ const (
 	NodeSync         NodeWhat = "the log is to be synced"                // Call
 	NodeSynced       NodeWhat = "the log is synced"                      // Call
 	NodeListed       NodeWhat = "a list was answered"                    // Pods, Failed
-	NodeKill         NodeWhat = "a pod is killed"                        // Pod, Call, Seconds, Until: its deadline, Shutdown: that drains, 0: none does, Own: it is TerminateAll's, Done: how many of its buckets are over
+	NodeKill         NodeWhat = "a pod is killed"                        // Pod, Call, Seconds, Until: its deadline, Shutdown: that drains, 0: none does, ByTerminateAll: it is TerminateAll's, Done: how many of its buckets are over
 	NodeKilled       NodeWhat = "a kill was answered"                    // Pod, Call, Failed, NoRetry
 	NodeCounted      NodeWhat = "a pod is counted in the metrics"        // Pod, Failed: it is not known to have ended
 	NodeStarts       NodeWhat = "a static pod is to start"               // Pod: from now on no final status may be sent for its previous run
@@ -76,7 +76,9 @@ type NodeFact struct {
 	Refuses   bool
 	Failed    bool
 	NoRetry   bool
-	Own       bool
+	NoLog     bool
+
+	ByTerminateAll bool
 }
 
 // NodeWindow is the time that a drain gives to a bucket, the pods of one range of priorities.
@@ -88,6 +90,9 @@ type NodeWindow struct {
 
 // sinceBoot returns a time as it is printed: the time since the boot, which is time.Unix(0, 0).
 func sinceBoot(t time.Time) time.Duration { return t.Sub(time.Unix(0, 0)) }
+
+// isSet reports whether there is a fact: the zero value stands for none.
+func (f NodeFact) isSet() bool { return f.What != "" }
 
 // String returns the fact as one line, with its times in seconds since the boot.
 func (f NodeFact) String() string {
@@ -107,8 +112,8 @@ func (f NodeFact) String() string {
 	addIf(f.Shutdown != 0, " shutdown %d", f.Shutdown)
 	addIf(f.State != "", " %s, %d calls", f.State, f.Calls)
 	addIf(f.Drain != 0, ", shutdown %d drains, %d buckets are over", f.Drain, f.Done)
-	addIf(f.Own, " by TerminateAll")
-	addIf(f.Failed, " failed")
+	addIf(f.ByTerminateAll, " by TerminateAll")
+	addIf(f.Failed || f.NoLog, " failed")
 	addIf(f.NoRetry, " for good")
 	addIf(len(f.Pods) > 0, " %v", f.Pods)
 	addIf(f.Text != "", " %s", f.Text)

@@ -7,19 +7,18 @@ const (
 
 // callsAreBounded: even if calls hang, few are in progress at the same time: at most three for each pod, such as its kills
 // and messages about it, and nodeExtraCalls others.
-func (h *nodeHistory) callsAreBounded(f NodeFact) {
-	if f.What == NodeState && f.Calls > nodeExtraCalls+3*len(h.pods) {
-		h.violation(f, "for %d pods", len(h.pods))
+func (h *nodeHistory) callsAreBounded(state NodeFact) {
+	if state.Calls > nodeExtraCalls+3*len(h.pods) {
+		h.violation(state, "for %d pods", len(h.pods))
 	}
 }
 
 // obsoleteStepIsAborted: the drain waits for one step at a time, such as Prepare or the unmount. When the next step begins,
 // or the drain is over, the call of the previous step has returned or was aborted. The end of Run ends all calls.
 func (h *nodeHistory) obsoleteStepIsAborted(f NodeFact) {
-	previous := h.waitingFor
-	isDrainOver := f.What == NodeState && f.Drain == 0
-	if inProgress := previous.Call != 0; inProgress && (isDrainOver || f.What == NodeStep) {
-		h.violation(f, "%s (call %d) goes on", previous.Text, previous.Call)
+	isNextStep, isDrainOver := f.What == NodeStep, f.What == NodeState && f.Drain == 0
+	if h.waitingFor.isSet() && (isNextStep || isDrainOver) {
+		h.violation(f, "%s (call %d) goes on", h.waitingFor.Text, h.waitingFor.Call)
 		h.waitingFor = NodeFact{}
 	}
 	switch f.What {
@@ -28,7 +27,7 @@ func (h *nodeHistory) obsoleteStepIsAborted(f NodeFact) {
 	case NodeStep:
 		h.waitingFor = f
 	case NodeStepped, NodeAborted:
-		if f.Call == previous.Call {
+		if f.Call == h.waitingFor.Call {
 			h.waitingFor = NodeFact{}
 		}
 	default:
@@ -49,16 +48,12 @@ func (h *nodeHistory) noBusyLoop(f NodeFact) {
 }
 
 // noPanic: Step does not panic.
-func (h *nodeHistory) noPanic(f NodeFact) {
-	if f.What == NodePanicked {
-		h.violation(f, "Step must not panic")
-	}
-}
+func (h *nodeHistory) noPanic(f NodeFact) { h.violation(f, "Step must not panic") }
 
 // drainEndsOnceFaultsStop: no drain is in progress at the end. By then the faults have stopped and nothing is pending, so
 // every drain should have ended. An agent whose Run has ended is exempt.
-func (h *nodeHistory) drainEndsOnceFaultsStop(f NodeFact) {
-	if f.What == NodeFinished && h.state.State != "none" && !h.runHasEnded {
+func (h *nodeHistory) drainEndsOnceFaultsStop(NodeFact) {
+	if h.state.State != "none" && !h.runHasEnded {
 		h.violation(h.state, "the drain has not ended")
 	}
 }

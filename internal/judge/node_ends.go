@@ -3,61 +3,52 @@ package judge
 import "slices"
 
 // shutdownRefusesPods: the agent refuses pods while a shutdown is in progress. That includes a shutdown that it knows only
-// from the state log of the previous agent, because the host has not answered yet (unsettled), and one whose lock is
+// from the state log of the previous agent, because the host has not answered yet ("unsettled"), and one whose lock is
 // released. After a call of TerminateAll it refuses pods for good. At all other times it admits them.
-func (h *nodeHistory) shutdownRefusesPods(f NodeFact) {
-	mustRefuse := h.terminatesAll || f.State == "unsettled" || f.State == "draining" || f.State == "released"
-	if f.What == NodeState && f.Refuses != mustRefuse {
-		h.violation(f, "refuses: %v", f.Refuses)
+func (h *nodeHistory) shutdownRefusesPods(state NodeFact) {
+	mustRefuse := h.terminatesAll || state.State == "unsettled" || state.State == "draining" || state.State == "released"
+	if state.Refuses != mustRefuse {
+		h.violation(state, "refuses: %v", state.Refuses)
 	}
 }
 
 // killedPodsStayRefusedOthersAreReady checks the pods that run at the end. A pod that was signalled must be refused, even
 // if its kill was given up, or another agent has begun since. Any other pod is ready unless a shutdown is in progress: a
-// shutdown marks pods as not ready before it kills them, and its cancellation must revert that. A pod is not judged if a
-// power cut has taken its kill from the log, because the agent then cannot know of the kill.
-func (h *nodeHistory) killedPodsStayRefusedOthersAreReady(f NodeFact) {
-	if f.What != NodeFinished {
-		return
-	}
-	allRefused, refused, ready := f.Refuses, f.Pods, f.Ready
+// shutdown marks pods as not ready before it kills them, and its cancellation must revert that.
+func (h *nodeHistory) killedPodsStayRefusedOthersAreReady(end NodeFact) {
 	mustBeReady := h.Marks && h.state.State == "none"
 	for _, p := range h.pods {
+		isRefused := end.Refuses || slices.Contains(end.Pods, p.name)
+		isReady := slices.Contains(end.Ready, p.name)
 		switch {
-		case !p.isRunning || p.isKillLost:
-		case p.isKilled && !allRefused && !slices.Contains(refused, p.name):
-			h.violation(f, "%s was signalled, is running, and is not refused", p.name)
-		case !p.isKilled && mustBeReady && !slices.Contains(ready, p.name):
-			h.violation(f, "%s is not ready", p.name)
+		case !p.isRunning:
+		case p.isKillLost: // after a power cut the agent cannot know whether it was signalled
+		case p.isKilled && !isRefused:
+			h.violation(end, "%s was signalled, is running, and is not refused", p.name)
+		case !p.isKilled && mustBeReady && !isReady:
+			h.violation(end, "%s is not ready", p.name)
 		}
 	}
 }
 
-// everyEndIsPublished: at the end the API server has the final status of each pod that a kill has ended. That is a pod whose
-// kill has succeeded, or a killed pod that ended because the machine did: the next agent knows of the kill from the log.
-// A pod needs no final status if a power cut took its kill from the log, if the agent died before it had stored the
-// answer to the kill, or if a static pod was started again.
-func (h *nodeHistory) everyEndIsPublished(f NodeFact) {
-	if f.What != NodeFinished || !h.Statuses {
-		return
-	}
+// everyEndIsPublished: at the end the API server has the final status of each killed pod that the agent knows to have ended:
+// its kill has succeeded, or the machine has ended it, and the log says that it was killed.
+func (h *nodeHistory) everyEndIsPublished(NodeFact) {
 	for _, p := range h.pods {
-		if wasEnded := p.answer.What != ""; wasEnded && !p.hasFinalStatus {
-			h.violation(p.answer, "the final status of %s is not published", p.name)
+		if h.Statuses && p.knownEnd.isSet() && !p.hasFinalStatus {
+			h.violation(p.knownEnd, "the final status of %s is not published", p.name)
 		}
 	}
 }
 
 // onlyEndedPodsArePublished: a final status is sent only for a pod that was killed and has ended.
-func (h *nodeHistory) onlyEndedPodsArePublished(f NodeFact) {
-	if f.What != NodeTold {
-		return
+func (h *nodeHistory) onlyEndedPodsArePublished(status NodeFact) {
+	p := h.pod(status.Pod)
+	if p.isRunning {
+		h.violation(status, "it is running")
 	}
-	if h.pod(f.Pod).isRunning {
-		h.violation(f, "it is running")
-	}
-	if !h.pod(f.Pod).isKilled {
-		h.violation(f, "it was not killed")
+	if !p.isKilled {
+		h.violation(status, "it was not killed")
 	}
 }
 
@@ -74,12 +65,21 @@ func (h *nodeHistory) eachShutdownIsReportedOnce(f NodeFact) {
 	switch f.What {
 	case NodeAgentBegan, NodeDied:
 		clear(h.reports)
+	case NodeKill:
+		r := h.report(f.Shutdown)
+		r.pods = append(r.pods, f.Pod)
 	case NodePodRuns:
 		for _, r := range h.reports { // the pod was started again: a later report need not have it
 			r.pods = slices.DeleteFunc(r.pods, func(pod string) bool { return pod == f.Pod })
 		}
-	case NodeReleased, NodeRetaken: // they do not say of which shutdown
-		h.updateReport(h.state.Shutdown, f)
+	case NodeCancelled:
+		h.report(f.Shutdown).end()
+	case NodeReleased:
+		h.report(h.state.Shutdown).end()
+	case NodeRetaken: // another drain of the shutdown begins
+		h.report(h.state.Shutdown).isMade = false
+	case NodeReported:
+		h.checkReport(f)
 	case NodeFinished:
 		for shutdown, r := range h.reports {
 			if r.isDue {
@@ -87,59 +87,47 @@ func (h *nodeHistory) eachShutdownIsReportedOnce(f NodeFact) {
 			}
 		}
 	default:
-		h.updateReport(f.Shutdown, f)
 	}
 }
 
-// updateReport updates what the agent must report of a shutdown (0: the fact is about none), and checks a report.
-func (h *nodeHistory) updateReport(shutdown int, f NodeFact) {
-	if shutdown == 0 {
-		return
+// report returns what the agent must report of a shutdown. For 0, which stands for no shutdown, nothing is kept.
+func (h *nodeHistory) report(shutdown int) *nodeReport {
+	r := h.reports[shutdown]
+	if r == nil {
+		r = &nodeReport{}
 	}
-	if h.reports[shutdown] == nil {
-		h.reports[shutdown] = &nodeReport{}
+	if shutdown != 0 {
+		h.reports[shutdown] = r
 	}
-	report := h.reports[shutdown]
-	switch f.What {
-	case NodeKill:
-		report.pods = append(report.pods, f.Pod)
-	case NodeCancelled, NodeReleased: // the drain is over
-		report.isDue = !report.isMade
-	case NodeRetaken: // another drain of the shutdown begins
-		report.isMade = false
-	case NodeReported:
-		h.checkReport(report, f)
-		report.isMade, report.isDue = true, false
-	default:
-	}
+	return r
 }
 
-// checkReport adds a violation if the agent has reported the drain before, or the report f has a pod twice or lacks a
-// pod that was killed.
-func (h *nodeHistory) checkReport(due *nodeReport, f NodeFact) {
+// end notes that a drain is over.
+func (r *nodeReport) end() { r.isDue = !r.isMade }
+
+// checkReport adds a violation if a drain was reported before, or its report has a pod twice or lacks a pod that was killed.
+func (h *nodeHistory) checkReport(report NodeFact) {
+	due := h.report(report.Shutdown)
 	if due.isMade {
-		h.violation(f, "it was reported before")
+		h.violation(report, "it was reported before")
 	}
-	reported := slices.Sorted(slices.Values(f.Pods))
-	if withoutRepeats := slices.Compact(slices.Clone(reported)); len(withoutRepeats) < len(reported) {
-		h.violation(f, "it has a pod twice")
-	}
-	for _, pod := range due.pods {
-		if !slices.Contains(reported, pod) {
-			h.violation(f, "%s is not in it", pod)
+	for i, pod := range report.Pods {
+		if slices.Contains(report.Pods[:i], pod) {
+			h.violation(report, "it has a pod twice")
 		}
 	}
+	for _, pod := range due.pods {
+		if !slices.Contains(report.Pods, pod) {
+			h.violation(report, "%s is not in it", pod)
+		}
+	}
+	due.isMade, due.isDue = true, false
 }
 
 // eachPodIsCountedOnce: an agent counts a pod in the metrics at most once per drain and run of the pod. It does not count
-// the pod again if several kills of it return, or if the pod ends after it was counted as given up (Failed). The pod's
-// counted is empty again when a drain begins and when the pod is started again.
-//
-// There is one exception. An agent may read the log so late that it has dropped a pod, which it has counted as ended and
-// which is no longer listed. If the log says that an earlier agent began to kill that pod, this agent continues the kill
-// outside a drain, and may count the pod again.
-func (h *nodeHistory) eachPodIsCountedOnce(f NodeFact) {
-	if f.What == NodeCounted && h.pod(f.Pod).counted.What != "" {
-		h.violation(f, "it was counted before")
+// the pod again if several kills of it return, or if the pod ends after it was counted as given up.
+func (h *nodeHistory) eachPodIsCountedOnce(count NodeFact) {
+	if h.pod(count.Pod).counted.isSet() {
+		h.violation(count, "it was counted before")
 	}
 }

@@ -6,40 +6,41 @@ import (
 	"time"
 )
 
-// nodeRule is one promise of package shutdown. check is called with each fact, before the fact is added to the history,
-// and adds a violation if the fact breaks the promise.
+// nodeRule is one promise of package shutdown. check is called with each fact of one kind, or with each fact if kind is "",
+// before the fact is added to the history. It adds a violation if the fact breaks the promise.
 type nodeRule struct {
 	name  string
+	kind  NodeWhat
 	check func(*nodeHistory, NodeFact)
 }
 
 // nodeRules returns the rules that each recorded history of a node must keep.
 func nodeRules() []nodeRule {
 	return []nodeRule{
-		{"a deadline only moves earlier", (*nodeHistory).deadlineOnlyMovesEarlier},
-		{"no grace period ends after WaitEnd", (*nodeHistory).noGraceAfterWaitEnd},
-		{"a grace period fills the window", (*nodeHistory).graceFillsTheWindow},
-		{"buckets do not overlap", (*nodeHistory).bucketsDoNotOverlap},
-		{"windows only move earlier", (*nodeHistory).windowsOnlyMoveEarlier},
-		{"a pod is logged before it is killed", (*nodeHistory).podIsLoggedBeforeKill},
-		{"the state is published before a kill", (*nodeHistory).stateIsPublishedBeforeKill},
-		{"no pod is signalled after a cancellation", (*nodeHistory).noNewKillAfterCancellation},
-		{"a failed kill is repeated", (*nodeHistory).failedKillIsRepeated},
-		{"a kill that was given up is not repeated", (*nodeHistory).givenUpKillIsNotRepeated},
-		{"the log is synced before the release", (*nodeHistory).logIsSyncedBeforeRelease},
-		{"the lock is released once, in time", (*nodeHistory).lockIsReleasedOnceInTime},
-		{"a cancellation reverts everything", (*nodeHistory).cancellationRevertsEverything},
-		{"a shutdown refuses pods", (*nodeHistory).shutdownRefusesPods},
-		{"killed pods stay refused, others are ready", (*nodeHistory).killedPodsStayRefusedOthersAreReady},
-		{"every end is published", (*nodeHistory).everyEndIsPublished},
-		{"only ended pods are published", (*nodeHistory).onlyEndedPodsArePublished},
-		{"each shutdown is reported once, with all killed pods", (*nodeHistory).eachShutdownIsReportedOnce},
-		{"each pod is counted once in a drain", (*nodeHistory).eachPodIsCountedOnce},
-		{"a step that nobody waits for is aborted", (*nodeHistory).obsoleteStepIsAborted},
-		{"the number of calls is bounded", (*nodeHistory).callsAreBounded},
-		{"no busy loop", (*nodeHistory).noBusyLoop},
-		{"no panic", (*nodeHistory).noPanic},
-		{"every drain ends without faults", (*nodeHistory).drainEndsOnceFaultsStop},
+		{"a deadline only moves earlier", NodeKill, (*nodeHistory).deadlineOnlyMovesEarlier},
+		{"no grace period ends after WaitEnd", NodeKill, (*nodeHistory).noGraceAfterWaitEnd},
+		{"a grace period fills the window", NodeKill, (*nodeHistory).graceFillsTheWindow},
+		{"buckets do not overlap", "", (*nodeHistory).bucketsDoNotOverlap},
+		{"windows only move earlier", "", (*nodeHistory).windowsOnlyMoveEarlier},
+		{"a pod is logged before it is killed", NodeKill, (*nodeHistory).podIsLoggedBeforeKill},
+		{"the state is published before a kill", NodeKill, (*nodeHistory).stateIsPublishedBeforeKill},
+		{"no pod is signalled after a cancellation", NodeKill, (*nodeHistory).noNewKillAfterCancellation},
+		{"a failed kill is repeated", NodeState, (*nodeHistory).failedKillIsRepeated},
+		{"a kill that was given up is not repeated", NodeKill, (*nodeHistory).givenUpKillIsNotRepeated},
+		{"the log is synced before the release", NodeReleased, (*nodeHistory).logIsSyncedBeforeRelease},
+		{"the lock is released once, in time", "", (*nodeHistory).lockIsReleasedOnceInTime},
+		{"a cancellation reverts everything", "", (*nodeHistory).cancellationRevertsEverything},
+		{"a shutdown refuses pods", NodeState, (*nodeHistory).shutdownRefusesPods},
+		{"killed pods stay refused, others are ready", NodeFinished, (*nodeHistory).killedPodsStayRefusedOthersAreReady},
+		{"every end is published", NodeFinished, (*nodeHistory).everyEndIsPublished},
+		{"only ended pods are published", NodeTold, (*nodeHistory).onlyEndedPodsArePublished},
+		{"each shutdown is reported once, with all killed pods", "", (*nodeHistory).eachShutdownIsReportedOnce},
+		{"each pod is counted once in a drain", NodeCounted, (*nodeHistory).eachPodIsCountedOnce},
+		{"a step that nobody waits for is aborted", "", (*nodeHistory).obsoleteStepIsAborted},
+		{"the number of calls is bounded", NodeState, (*nodeHistory).callsAreBounded},
+		{"no busy loop", "", (*nodeHistory).noBusyLoop},
+		{"no panic", NodePanicked, (*nodeHistory).noPanic},
+		{"every drain ends without faults", NodeFinished, (*nodeHistory).drainEndsOnceFaultsStop},
 	}
 }
 
@@ -49,8 +50,10 @@ func Node(r *NodeRecord) []string {
 	rules := nodeRules()
 	for _, f := range r.Facts {
 		for _, rule := range rules {
-			h.rule = rule.name
-			rule.check(&h, f)
+			if rule.kind == "" || rule.kind == f.What {
+				h.rule = rule.name
+				rule.check(&h, f)
+			}
 		}
 		h.add(f)
 	}
@@ -88,9 +91,9 @@ type nodeHistory struct {
 
 // nodePod is what the facts so far say about a pod since it runs.
 type nodePod struct {
-	NodeFact // NodePodRuns
-
 	name       string
+	priority   int32
+	grace      int64 // its own grace period in seconds; -1: none
 	isRunning  bool
 	isKillLost bool // a power cut has taken its kill from the log
 	isKilled   bool
@@ -101,8 +104,8 @@ type nodePod struct {
 	stored         NodeFact  // the newest NodeStored fact
 	storedAt       int       // factCount when it was stored
 	deadline       time.Time // of its last kill, as far as the agent can know; zero: none
-	answer         NodeFact  // the fact by which the agent knows that the killed pod has ended: NodeKilled, or the next NodeBooted; zero: none
-	isProcessed    bool      // the agent has finished the step that handles the answer
+	knownEnd       NodeFact  // the fact by which the agent knows that the killed pod has ended: NodeKilled, or the next NodeBooted; zero: none
+	isEndLogged    bool      // the step that handles knownEnd is over, so that the next agent knows of it too
 
 	agentPod // what the newest agent has done with it
 }
@@ -111,7 +114,7 @@ type nodePod struct {
 type agentPod struct {
 	calls        int      // kills in progress
 	unsynced     int      // storedAt of the entry with its first kill by this agent; 0: there is none, or it is synced
-	failed       NodeFact // the answer to a kill that must be repeated; zero: none
+	failedKill   NodeFact // the answer to a kill that must be repeated; zero: none
 	needsNoKill  bool     // a kill has succeeded, or a repetition is useless
 	drain        int      // the shutdown in whose current drain the pod was signalled first; 0: there is none, for example because it was signalled earlier
 	isGivenUp    bool     // a repetition of the last kill is useless
@@ -126,11 +129,6 @@ func (h *nodeHistory) pod(name string) *nodePod {
 		h.pods[name] = &nodePod{name: name}
 	}
 	return h.pods[name]
-}
-
-// isFirstKill reports whether a fact is the first kill of its pod, as far as the agent can know.
-func (h *nodeHistory) isFirstKill(f NodeFact) bool {
-	return f.What == NodeKill && !h.pod(f.Pod).isSignalled
 }
 
 // violation records that a fact violates the rule that is checked.
@@ -176,11 +174,11 @@ func (h *nodeHistory) addPodFact(f NodeFact) {
 	p := h.pod(f.Pod)
 	switch f.What {
 	case NodePodRuns:
-		*p = nodePod{NodeFact: f, name: f.Pod, isRunning: true, stored: p.stored, storedAt: p.storedAt} // the log keeps its entry
+		*p = nodePod{name: f.Pod, priority: f.Priority, grace: f.Seconds, isRunning: true, stored: p.stored, storedAt: p.storedAt} // the log keeps its entry
 	case NodePodEnded:
 		p.isRunning, p.awaitEnd = false, false
 	case NodePodLost:
-		p.isKillLost, p.isSignalled, p.deadline, p.stored, p.answer = true, false, time.Time{}, NodeFact{}, NodeFact{}
+		p.isKillLost, p.isSignalled, p.deadline, p.stored, p.knownEnd = true, false, time.Time{}, NodeFact{}, NodeFact{}
 	case NodeLogged:
 		p.isKilled, p.isSignalled, p.drain = true, true, 0
 	case NodeStored:
@@ -192,7 +190,7 @@ func (h *nodeHistory) addPodFact(f NodeFact) {
 	case NodeCounted:
 		p.counted = f
 	case NodeStarts:
-		p.answer = NodeFact{} // it has no final status
+		p.knownEnd = NodeFact{} // it has no final status
 	case NodeTold:
 		p.hasFinalStatus = true
 	default:
@@ -205,7 +203,7 @@ func (h *nodeHistory) addKill(p *nodePod, f NodeFact) {
 	switch {
 	case isFirst:
 		p.drain, p.isGivenUp = f.Shutdown, false
-		if f.Shutdown != 0 && !f.Own { // TerminateAll stores nothing
+		if f.Shutdown != 0 && !f.ByTerminateAll { // TerminateAll stores nothing
 			p.unsynced = p.storedAt
 		}
 	case p.drain != f.Shutdown: // the kill of one drain is continued by another, or outside a drain
@@ -217,7 +215,7 @@ func (h *nodeHistory) addKill(p *nodePod, f NodeFact) {
 	if !p.awaitEnd && p.isRunning { // from now on a turn must wait for its end
 		p.awaitEnd, p.stillAwaited = true, true
 	}
-	p.isSignalled, p.isKilled, p.deadline, p.failed = true, true, f.Until, NodeFact{}
+	p.isSignalled, p.isKilled, p.deadline, p.failedKill = true, true, f.Until, NodeFact{}
 	p.calls++
 }
 
@@ -229,14 +227,14 @@ func (h *nodeHistory) addAnswer(p *nodePod, f NodeFact) {
 	stillKills := !h.runHasEnded && !h.terminatesAll && (h.state.State == "draining" || h.state.State == "none")
 	switch {
 	case !f.Failed:
-		p.answer, p.isProcessed = f, false
-		p.needsNoKill, p.failed = true, NodeFact{}
+		p.knownEnd, p.isEndLogged = f, false
+		p.needsNoKill, p.failedKill = true, NodeFact{}
 	case f.NoRetry:
 		p.isGivenUp = p.isGivenUp || isLast
 		p.awaitEnd = false
-		p.needsNoKill, p.failed = true, NodeFact{}
+		p.needsNoKill, p.failedKill = true, NodeFact{}
 	case isLast && !p.needsNoKill && stillKills:
-		p.failed = f
+		p.failedKill = f
 	}
 }
 
@@ -245,20 +243,20 @@ func (h *nodeHistory) addAgentFact(p *nodePod, f NodeFact) {
 	switch f.What {
 	case NodeBooted: // a kill of an earlier boot sets no deadline in this one
 		p.isSignalled, p.deadline = false, time.Time{}
-		p.forgetUnprocessed()
+		p.forgetUnloggedEnd()
 		if isLogged := !p.stored.Until.IsZero(); p.isKilled && isLogged { // the next agent knows that it has ended with the machine
-			p.answer, p.isProcessed = f, true
+			p.knownEnd, p.isEndLogged = f, true
 		}
 	case NodeDied:
-		p.forgetUnprocessed()
-		p.failed = NodeFact{}
+		p.forgetUnloggedEnd()
+		p.failedKill = NodeFact{}
 	case NodeAgentBegan:
-		if f.Failed { // the agent has no log, and does not know the deadlines
+		if f.NoLog { // the agent has no log, and does not know the deadlines
 			p.deadline = time.Time{}
 		}
 		p.agentPod = agentPod{}
 	case NodeRunEnded, NodeTerminateAll:
-		p.failed = NodeFact{} // no kill is repeated any more
+		p.failedKill = NodeFact{} // no kill is repeated any more
 	case NodeCancelled, NodeRetaken: // the drain that has signalled it is over
 		p.drain = 0
 	case NodeWindows:
@@ -270,18 +268,17 @@ func (h *nodeHistory) addAgentFact(p *nodePod, f NodeFact) {
 			p.unsynced = 0
 		}
 	case NodeState:
-		p.isProcessed = true
+		p.isEndLogged = true
 		if f.State == "released" { // the drain is over: no kill is repeated
-			p.failed = NodeFact{}
+			p.failedKill = NodeFact{}
 		}
 	default:
 	}
 }
 
-// forgetUnprocessed drops the pod's answer if the agent has died in the step that handles it: the answer is then not in the
-// log, and the next agent does not know of it.
-func (p *nodePod) forgetUnprocessed() {
-	if !p.isProcessed {
-		p.answer = NodeFact{}
+// forgetUnloggedEnd drops knownEnd if the agent has died in the step that handles it: the next agent does not know of it.
+func (p *nodePod) forgetUnloggedEnd() {
+	if !p.isEndLogged {
+		p.knownEnd = NodeFact{}
 	}
 }

@@ -7,56 +7,53 @@ const (
 	nodeRetry = time.Second + 50*time.Millisecond // the pause before a failed kill is repeated, and a late timer
 )
 
-// graceEnd returns when the grace period of a kill ends.
-func (f NodeFact) graceEnd() time.Time { return f.At.Add(time.Duration(f.Seconds) * time.Second) }
-
 // deadlineOnlyMovesEarlier: each kill of a pod gets at most the seconds that are left until the pod's deadline. If another
-// drain, shutdown or agent of the same boot kills the pod again, the deadline is not later than before. A pod that was
-// started again has no earlier deadline, and neither has one whose deadline the log has lost in a power cut.
-func (h *nodeHistory) deadlineOnlyMovesEarlier(f NodeFact) {
-	if f.What != NodeKill {
-		return
+// drain, shutdown or agent of the same boot kills the pod again, the deadline is not later than before.
+func (h *nodeHistory) deadlineOnlyMovesEarlier(kill NodeFact) {
+	if kill.Seconds > 0 && kill.graceEnd().After(kill.Until.Add(nodeLag)) {
+		h.violation(kill, "more seconds than its deadline leaves")
 	}
-	if f.Seconds > 0 && f.graceEnd().After(f.Until.Add(nodeLag)) {
-		h.violation(f, "more seconds than its deadline leaves")
-	}
-	if previous := h.pod(f.Pod).deadline; !previous.IsZero() && f.Until.After(previous) {
-		h.violation(f, "it had until %v", sinceBoot(previous))
+	if previous := h.pod(kill.Pod).deadline; !previous.IsZero() && kill.Until.After(previous) {
+		h.violation(kill, "it had until %v", sinceBoot(previous))
 	}
 }
+
+// graceEnd returns when the grace period of a kill ends.
+func (f NodeFact) graceEnd() time.Time { return f.At.Add(time.Duration(f.Seconds) * time.Second) }
 
 // noGraceAfterWaitEnd: no grace period of a drain ends after WaitEnd, at which the drain stops waiting for pods. Only a
 // pod's first kill counts: a repeated one keeps the pod's earlier deadline.
 //
 // Twice nodeLag is tolerated. The longest grace period of a bucket may end 100 ms after WaitEnd. Another 100 ms are added
 // by plan.Window.Seconds before it rounds down to seconds, so that a late timer does not cost the pod a second.
-func (h *nodeHistory) noGraceAfterWaitEnd(f NodeFact) {
-	isJudged := h.isFirstKill(f) && f.Shutdown != 0 && f.Seconds > 0
-	if latest := h.windows.WaitEnd.Add(2 * nodeLag); isJudged && f.graceEnd().After(latest) {
-		h.violation(f, "the waits end at %v", sinceBoot(h.windows.WaitEnd))
+func (h *nodeHistory) noGraceAfterWaitEnd(kill NodeFact) {
+	latest := h.windows.WaitEnd.Add(2 * nodeLag)
+	if h.isFirstOfDrain(kill) && kill.Seconds > 0 && kill.graceEnd().After(latest) {
+		h.violation(kill, "the waits end at %v", sinceBoot(h.windows.WaitEnd))
 	}
 }
 
-// graceFillsTheWindow checks the seconds that a pod gets with its first kill in a drain:
-//
-//   - They are not too few: the pod gets its own grace period, or all the time that its bucket's window has left if that
-//     is less (leastGrace). A bucket without time is not checked.
-//   - With NoRollOver they are not too many: a bucket does not get the time that lower ones left unused, so the pod gets
-//     no more than its bucket's own time.
-//
-// A pod that came late may be killed with a higher bucket, so both limits allow for all buckets from its own upwards.
-func (h *nodeHistory) graceFillsTheWindow(f NodeFact) {
+// isFirstOfDrain reports whether a drain makes a kill, and the kill is the first one of its pod as far as the agent can know.
+func (h *nodeHistory) isFirstOfDrain(kill NodeFact) bool {
+	return kill.Shutdown != 0 && !h.pod(kill.Pod).isSignalled
+}
+
+// graceFillsTheWindow checks the seconds that a pod gets with its first kill in a drain. They are not too few: the pod gets
+// its own grace period, or all the time that its bucket's window has left if that is less. With NoRollOver they are not too
+// many: the pod gets no more than its bucket's own time, because a bucket does not get what lower ones left unused.
+func (h *nodeHistory) graceFillsTheWindow(kill NodeFact) {
 	windows := h.windows.Windows
-	if !h.isFirstKill(f) || f.Shutdown == 0 || len(windows) == 0 {
+	if !h.isFirstOfDrain(kill) || len(windows) == 0 {
 		return
 	}
-	p := h.pod(f.Pod)
-	possible := windows[nodeBucket(windows, p.Priority):] // the pod may be killed with its own bucket or a higher one
-	if most := mostTime(possible); h.NoRollOver && most > 0 && f.Seconds > int64((most+nodeLag)/time.Second) {
-		h.violation(f, "its bucket has only %v", most)
+	p := h.pod(kill.Pod)
+	possible := windows[nodeBucket(windows, p.priority):] // a pod that came late may be killed with a higher bucket than its own
+	if most := mostTime(possible); h.NoRollOver && most > 0 && kill.Seconds > int64((most+nodeLag)/time.Second) {
+		h.violation(kill, "its bucket has only %v", most)
 	}
-	if least := h.leastGrace(p, possible, f.At); possible[0].OwnTime > 0 && f.Seconds < least {
-		h.violation(f, "its window leaves %d s", least)
+	isJudged := possible[0].OwnTime > 0 // a bucket without time need not give any
+	if least := h.leastGrace(p, possible, kill.At); isJudged && kill.Seconds < least {
+		h.violation(kill, "its window leaves %d s", least)
 	}
 }
 
@@ -68,12 +65,11 @@ func mostTime(windows []NodeWindow) (most time.Duration) {
 	return most
 }
 
-// leastGrace returns the seconds that a pod must get at least if it is killed at the time at: the time until its bucket's
-// KillsEnd, or its own grace period if that is shorter. A pod without a grace period, and each pod with NoRollOver, may
-// also be limited to a bucket's own time. windows are those of its bucket and of the higher ones: the shortest own time
-// counts, because a pod that came late may be killed with any of them.
-func (h *nodeHistory) leastGrace(p *nodePod, windows []NodeWindow, at time.Time) int64 {
-	remaining, hasGrace := windows[0].KillsEnd.Sub(at), p.Seconds >= 0
+// leastGrace returns the seconds that a pod must get at least if it is killed now with one of several windows: the time until
+// the first one's KillsEnd, or its own grace period if that is shorter. A pod without a grace period, and each pod with
+// NoRollOver, may also be limited to the own time of its window, which may be the shortest of these.
+func (h *nodeHistory) leastGrace(p *nodePod, windows []NodeWindow, now time.Time) int64 {
+	remaining, hasGrace := windows[0].KillsEnd.Sub(now), p.grace >= 0
 	if !hasGrace || h.NoRollOver {
 		for _, w := range windows {
 			remaining = min(remaining, w.OwnTime)
@@ -81,7 +77,7 @@ func (h *nodeHistory) leastGrace(p *nodePod, windows []NodeWindow, at time.Time)
 	}
 	least := int64(remaining / time.Second)
 	if hasGrace {
-		least = min(least, p.Seconds)
+		least = min(least, p.grace)
 	}
 	if h.NoRollOver { // marking the pods as not ready may have taken up to 2 s of the bucket's own time
 		least -= 2
@@ -91,46 +87,41 @@ func (h *nodeHistory) leastGrace(p *nodePod, windows []NodeWindow, at time.Time)
 
 // podIsLoggedBeforeKill: a pod's deadline is in the log before the pod is killed, so that the next agent knows it if this
 // one dies.
-func (h *nodeHistory) podIsLoggedBeforeKill(f NodeFact) {
-	if f.What != NodeKill {
-		return
-	}
-	if stored := h.pod(f.Pod).stored.Until; !stored.Equal(f.Until) {
-		h.violation(f, "the log has %v", sinceBoot(stored))
+func (h *nodeHistory) podIsLoggedBeforeKill(kill NodeFact) {
+	if logged := h.pod(kill.Pod).stored.Until; !logged.Equal(kill.Until) {
+		h.violation(kill, "the log has %v", sinceBoot(logged))
 	}
 }
 
 // stateIsPublishedBeforeKill: before a drain kills a pod, it has published to the API server that the node shuts down.
 // Otherwise a replacement of the pod could be scheduled on this node. A publish call in progress is enough: one that hangs
-// must not delay the kill. A drain of TerminateAll (Own) need not publish.
-func (h *nodeHistory) stateIsPublishedBeforeKill(f NodeFact) {
-	mustPublish := h.Publishes && f.Shutdown != 0 && !f.Own
-	isPublished := h.publishedShutdown == f.Shutdown || len(h.publishCalls) > 0
-	if mustPublish && h.isFirstKill(f) && !isPublished {
-		h.violation(f, "the node's state is not published")
+// must not delay the kill. After a drain of TerminateAll the node stays up.
+func (h *nodeHistory) stateIsPublishedBeforeKill(kill NodeFact) {
+	mustPublish := h.Publishes && !kill.ByTerminateAll && h.isFirstOfDrain(kill)
+	isPublished := h.publishedShutdown == kill.Shutdown || len(h.publishCalls) > 0
+	if mustPublish && !isPublished {
+		h.violation(kill, "the node's state is not published")
 	}
 }
 
 // noNewKillAfterCancellation: no pod is signalled for the first time after the shutdown was cancelled. A pod that was
 // signalled before may be killed again, because its grace period continues.
-func (h *nodeHistory) noNewKillAfterCancellation(f NodeFact) {
-	if h.isFirstKill(f) && f.Shutdown == 0 {
-		h.violation(f, "no drain is in progress")
+func (h *nodeHistory) noNewKillAfterCancellation(kill NodeFact) {
+	isInDrain, isFirst := kill.Shutdown != 0, !h.pod(kill.Pod).isSignalled
+	if isFirst && !isInDrain {
+		h.violation(kill, "no drain is in progress")
 	}
 }
 
-// failedKillIsRepeated: the agent repeats a failed kill after 1 s. It need not repeat it if
-//   - another kill of the pod is in progress or has succeeded,
-//   - an error said that a repetition is useless (NoRetry),
-//   - the drain is over, or the agent ends.
-func (h *nodeHistory) failedKillIsRepeated(f NodeFact) {
-	if f.What != NodeState || f.State == "released" {
-		return
+// failedKillIsRepeated: a failed kill that must be repeated (addAnswer) is repeated after 1 s.
+func (h *nodeHistory) failedKillIsRepeated(state NodeFact) {
+	if state.State == "released" {
+		return // no kill is repeated any more
 	}
 	for _, p := range h.pods {
-		if p.failed.What != "" && f.At.Sub(p.failed.At) > nodeRetry {
-			h.violation(p.failed, "not repeated by %v", sinceBoot(f.At))
-			p.failed = NodeFact{}
+		if p.failedKill.isSet() && state.At.Sub(p.failedKill.At) > nodeRetry {
+			h.violation(p.failedKill, "not repeated by %v", sinceBoot(state.At))
+			p.failedKill = NodeFact{}
 		}
 	}
 }
@@ -138,13 +129,10 @@ func (h *nodeHistory) failedKillIsRepeated(f NodeFact) {
 // givenUpKillIsNotRepeated: a drain does not repeat a kill of its own whose error says that a repetition is useless. A pod
 // that an earlier agent or drain has signalled is not judged: this drain may continue the kill early, and repeat it once
 // when the turn of the pod's bucket comes.
-func (h *nodeHistory) givenUpKillIsNotRepeated(f NodeFact) {
-	if f.What != NodeKill {
-		return
-	}
-	p := h.pod(f.Pod)
-	wasOwnKill := p.isSignalled && p.drain != 0 && p.drain == f.Shutdown
-	if wasOwnKill && p.isGivenUp {
-		h.violation(f, "its kill was given up")
+func (h *nodeHistory) givenUpKillIsNotRepeated(kill NodeFact) {
+	p := h.pod(kill.Pod)
+	isOwnRepetition := p.isSignalled && p.drain != 0 && p.drain == kill.Shutdown
+	if isOwnRepetition && p.isGivenUp {
+		h.violation(kill, "its kill was given up")
 	}
 }

@@ -8,16 +8,13 @@ import (
 
 // logIsSyncedBeforeRelease: the lock is released only when the log is safely on disk: each pod that this agent was the
 // first to signal must be stored before a sync begins, and that sync must return before the release. A release that is due,
-// or that follows the end of Run, need not wait for that. TerminateAll's own kills do not count, because they are not
-// stored.
-func (h *nodeHistory) logIsSyncedBeforeRelease(f NodeFact) {
-	isDue := !f.At.Before(h.lock.announcedFor)
-	if f.What != NodeReleased || isDue || h.runHasEnded {
-		return
-	}
+// or that follows the end of Run, need not wait for that.
+func (h *nodeHistory) logIsSyncedBeforeRelease(release NodeFact) {
+	isDue := !release.At.Before(h.lock.announcedFor)
+	mustWait := !isDue && !h.runHasEnded
 	for _, p := range h.pods {
-		if p.unsynced > 0 {
-			h.violation(f, "no sync has saved that %s was signalled", p.name)
+		if mustWait && p.unsynced > 0 {
+			h.violation(release, "no sync has saved that %s was signalled", p.name)
 		}
 	}
 }
@@ -34,13 +31,15 @@ type nodeLock struct {
 // Run ends, the lock may be released without an announced time. A lock that is taken again has a new time.
 func (h *nodeHistory) lockIsReleasedOnceInTime(f NodeFact) {
 	lock := &h.lock
+	hasTime := !lock.releaseBy.IsZero()
+	isLate := hasTime && f.At.After(lock.releaseBy)
 	switch f.What {
 	case NodeAgentBegan, NodeBooted, NodeRetaken, NodeHeldAgain:
 		lock.releaseBy, lock.isReleased = time.Time{}, false
 	case NodeDied:
 		lock.releaseBy = time.Time{}
 	case NodeSuspended:
-		if !lock.releaseBy.IsZero() && f.Until.After(lock.releaseBy) {
+		if hasTime && f.Until.After(lock.releaseBy) {
 			h.violation(f, "it was due at %v", sinceBoot(lock.releaseBy))
 		}
 		if lock.isReleased {
@@ -51,14 +50,14 @@ func (h *nodeHistory) lockIsReleasedOnceInTime(f NodeFact) {
 		switch {
 		case lock.isReleased:
 			h.violation(f, "it was released before")
-		case lock.releaseBy.IsZero() && !h.runHasEnded:
+		case !hasTime && !h.runHasEnded:
 			h.violation(f, "no time was announced for it")
-		case f.At.After(lock.releaseBy) && !lock.releaseBy.IsZero():
+		case isLate:
 			h.violation(f, "too late")
 		}
 		lock.releaseBy, lock.isReleased = time.Time{}, true
 	case NodeState:
-		if !lock.releaseBy.IsZero() && f.At.After(lock.releaseBy) && !h.runHasEnded {
+		if isLate && !h.runHasEnded {
 			h.violation(f, "the lock is held, and was to be released by %v", sinceBoot(lock.releaseBy))
 			lock.releaseBy = time.Time{}
 		}
@@ -68,7 +67,7 @@ func (h *nodeHistory) lockIsReleasedOnceInTime(f NodeFact) {
 
 // cancellationRevertsEverything: in the step in which a shutdown is cancelled, the agent admits pods again, requests the
 // inhibitor lock, and reverts the node's published state, unless an older publish call is in progress. After a call of
-// TerminateAll pods stay refused. The NodeState fact at the end of the step is the one that shows this.
+// TerminateAll pods stay refused.
 func (h *nodeHistory) cancellationRevertsEverything(f NodeFact) {
 	switch f.What {
 	case NodeAgentBegan, NodeDied:
@@ -77,21 +76,24 @@ func (h *nodeHistory) cancellationRevertsEverything(f NodeFact) {
 		h.cancelled, h.isLockRequested = f, false
 	case NodeHeldAgain:
 		h.isLockRequested = true
-	case NodeState:
-		cancelled := h.cancelled
+	case NodeState: // the end of the step
+		if hasOtherShutdown := f.State != "none"; h.cancelled.isSet() && !hasOtherShutdown {
+			h.requireReverted(f)
+		}
 		h.cancelled = NodeFact{}
-		if cancelled.What == "" || f.State != "none" { // nothing was cancelled in this step, or the node still shuts down
-			return
-		}
-		if f.Refuses && !h.terminatesAll {
-			h.violation(cancelled, "pods are refused")
-		}
-		if !h.isLockRequested {
-			h.violation(cancelled, "the lock is not requested")
-		}
-		if h.Publishes && h.publishedShutdown != 0 && len(h.publishCalls) == 0 {
-			h.violation(cancelled, "the node's state is not reverted")
-		}
 	default:
+	}
+}
+
+// requireReverted adds a violation for all that the step of a cancellation has not reverted. state is the state after the step.
+func (h *nodeHistory) requireReverted(state NodeFact) {
+	if state.Refuses && !h.terminatesAll {
+		h.violation(h.cancelled, "pods are refused")
+	}
+	if !h.isLockRequested {
+		h.violation(h.cancelled, "the lock is not requested")
+	}
+	if h.Publishes && h.publishedShutdown != 0 && len(h.publishCalls) == 0 {
+		h.violation(h.cancelled, "the node's state is not reverted")
 	}
 }

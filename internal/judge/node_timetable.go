@@ -30,9 +30,8 @@ func (h *nodeHistory) windowsOnlyMoveEarlier(f NodeFact) {
 	case NodeState: // the step has ended
 		previous.isStored = true
 	case NodeAgentBegan:
-		hasReadLog := !f.Failed
-		isInLog := previous.isStored && !previous.Own && !previous.Failed // TerminateAll, and an agent without a log, store none
-		if !hasReadLog || !isInLog {
+		isInLog := previous.isStored && !previous.ByTerminateAll && !previous.NoLog
+		if hasReadLog := !f.NoLog; !hasReadLog || !isInLog { // the agent cannot know it
 			*previous = nodeTimetable{}
 		}
 	case NodeWindows:
@@ -95,8 +94,8 @@ func (h *nodeHistory) bucketsDoNotOverlap(f NodeFact) {
 		t.setWindows(f)
 	case NodeKill:
 		p := h.pod(f.Pod)
-		isJudged := h.isFirstKill(f) && p.isRunning && f.Shutdown != 0
-		if bucket := nodeBucket(t.windows, p.Priority); isJudged && bucket > f.Done {
+		isJudged := h.isFirstOfDrain(f) && p.isRunning
+		if bucket := nodeBucket(t.windows, p.priority); isJudged && bucket > f.Done {
 			h.violation(f, "its bucket is %d, and only %d are over", bucket, f.Done)
 		}
 	case NodeState:
@@ -142,7 +141,7 @@ func (h *nodeHistory) endTurn(turn int, f NodeFact) {
 		turnEnd = times.Earlier(turnEnd, t.began.Add(w.OwnTime))
 	}
 	for _, p := range h.pods {
-		if !p.awaitEnd || nodeBucket(t.windows, p.Priority) > turn {
+		if !p.awaitEnd || nodeBucket(t.windows, p.priority) > turn {
 			continue
 		}
 		if p.stillAwaited && w.OwnTime > 0 && f.At.Before(turnEnd) {

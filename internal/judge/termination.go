@@ -132,8 +132,9 @@ func (t *Termination) leavesContainers() bool {
 // target returns the container that a KillContainer call is to stop.
 func (r *Request) target() lifecycle.Container { return r.Containers[0] }
 
-// mayMean reports whether a KillContainer call may mean a run: it has the run's ID, and names no other start time.
+// mayMean reports whether a KillContainer call may mean a run: the IDs are equal, and the start times do not differ as far as
+// they are known.
 func (r *Request) mayMean(c lifecycle.Container) bool {
 	target := r.target()
-	return target.ID == c.ID && (target.Began.IsZero() || target.Began.Equal(c.Began))
+	return target.ID == c.ID && (target.Began.IsZero() || c.Began.IsZero() || target.Began.Equal(c.Began))
 }

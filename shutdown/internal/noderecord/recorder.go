@@ -41,7 +41,7 @@ func (r *Recorder) Begin(n *node.Node, at time.Time) {
 	r.Marks = (isFirst || r.Marks) && steps.Readiness
 	r.NoRollOver = n.Options.NoRollOver
 	*r = Recorder{NodeRecord: r.NodeRecord, HasLog: r.HasLog, node: n, now: at, syncs: map[int]bool{}, steps: map[int]bool{}}
-	r.AddAt(at, judge.NodeFact{What: judge.NodeAgentBegan, Failed: !r.HasLog})
+	r.AddAt(at, judge.NodeFact{What: judge.NodeAgentBegan, NoLog: !r.HasLog})
 }
 
 // AddAt records a fact that is true from the time at on.
@@ -140,7 +140,7 @@ func (r *Recorder) addTimetable() {
 	table := s.Timetable
 	f := judge.NodeFact{
 		What: judge.NodeWindows, Shutdown: s.Number, WaitEnd: table.WaitEnd(), ReleaseBy: table.ReleaseBy(), Planned: s.Planned,
-		Own: isOwn(s), Failed: !r.HasLog,
+		ByTerminateAll: isOwn(s), NoLog: !r.HasLog,
 	}
 	for i, b := range table.Budget.Buckets {
 		end := table.At(b.End)
@@ -177,7 +177,7 @@ func (r *Recorder) Effect(e node.Effect) {
 	case node.Kill:
 		f := judge.NodeFact{What: judge.NodeKill, Pod: string(e.Pod.Key), Call: e.Call, Seconds: e.Seconds, Until: e.Until}
 		if s := r.Draining(); s != nil {
-			f.Shutdown, f.Own, f.Done = s.Number, isOwn(s), s.Done
+			f.Shutdown, f.ByTerminateAll, f.Done = s.Number, isOwn(s), s.Done
 		}
 		r.add(f)
 	case node.Publish:
