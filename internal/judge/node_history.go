@@ -85,7 +85,7 @@ type nodeHistory struct {
 	isLockRequested bool // the lock was requested since the last cancellation
 	cancelled       NodeFact
 	reports         map[int]*nodeReport // by shutdown
-	waitingFor      NodeFact            // the step that the drain waits for; its Call is 0 if there is none
+	waitingFor      NodeFact            // the step that the drain waits for; zero: none
 	idleTicks       int                 // in a row
 }
 
@@ -112,15 +112,15 @@ type nodePod struct {
 
 // agentPod is what one agent has done with a pod.
 type agentPod struct {
-	calls        int      // kills in progress
-	unsynced     int      // storedAt of the entry with its first kill by this agent; 0: there is none, or it is synced
-	failedKill   NodeFact // the answer to a kill that must be repeated; zero: none
-	needsNoKill  bool     // a kill has succeeded, or a repetition is useless
-	drain        int      // the shutdown in whose current drain the pod was signalled first; 0: there is none, for example because it was signalled earlier
-	isGivenUp    bool     // a repetition of the last kill is useless
-	counted      NodeFact // the NodeCounted fact of the current drain; zero: not counted in it yet
-	awaitEnd     bool     // this agent has killed it, so that a turn must wait for its end
-	stillAwaited bool     // no turn of the current drain has waited for it yet
+	calls       int      // kills in progress
+	unsynced    int      // storedAt of the entry with its first kill by this agent; 0: there is none, or it is synced
+	failedKill  NodeFact // the answer to a kill that must be repeated; zero: none
+	needsNoKill bool     // a kill has succeeded, or a repetition is useless
+	drain       int      // the shutdown in whose current drain the pod was signalled first; 0: there is none, for example because it was signalled earlier
+	isGivenUp   bool     // a repetition of the last kill is useless
+	counted     NodeFact // the NodeCounted fact of the current drain; zero: not counted in it yet
+	awaitEnd    bool     // this agent has killed it, so that a turn must wait for its end
+	wasAwaited  bool     // a turn of the current drain has waited for it
 }
 
 // pod returns the history of a pod.
@@ -177,8 +177,9 @@ func (h *nodeHistory) addPodFact(f NodeFact) {
 		*p = nodePod{name: f.Pod, priority: f.Priority, grace: f.Seconds, isRunning: true, stored: p.stored, storedAt: p.storedAt} // the log keeps its entry
 	case NodePodEnded:
 		p.isRunning, p.awaitEnd = false, false
-	case NodePodLost:
-		p.isKillLost, p.isSignalled, p.deadline, p.stored, p.knownEnd = true, false, time.Time{}, NodeFact{}, NodeFact{}
+	case NodePodLost: // nobody knows of its kill any more
+		p.isKillLost, p.isSignalled = true, false
+		p.deadline, p.stored, p.knownEnd = time.Time{}, NodeFact{}, NodeFact{}
 	case NodeLogged:
 		p.isKilled, p.isSignalled, p.drain = true, true, 0
 	case NodeStored:
@@ -190,51 +191,53 @@ func (h *nodeHistory) addPodFact(f NodeFact) {
 	case NodeCounted:
 		p.counted = f
 	case NodeStarts:
-		p.knownEnd = NodeFact{} // it has no final status
+		p.knownEnd = NodeFact{} // its previous run gets no final status any more
 	case NodeTold:
 		p.hasFinalStatus = true
 	default:
 	}
 }
 
-// addKill adds a kill of a pod to the history. f.Shutdown is 0 for a kill outside a drain.
-func (h *nodeHistory) addKill(p *nodePod, f NodeFact) {
-	isFirst := !p.isSignalled
+// addKill adds a kill of a pod to the history.
+func (h *nodeHistory) addKill(p *nodePod, kill NodeFact) {
+	isFirst, isInDrain := !p.isSignalled, kill.Shutdown != 0
 	switch {
 	case isFirst:
-		p.drain, p.isGivenUp = f.Shutdown, false
-		if f.Shutdown != 0 && !f.ByTerminateAll { // TerminateAll stores nothing
+		p.drain, p.isGivenUp = kill.Shutdown, false
+		if isInDrain && !kill.ByTerminateAll { // TerminateAll stores nothing
 			p.unsynced = p.storedAt
 		}
-	case p.drain != f.Shutdown: // the kill of one drain is continued by another, or outside a drain
+	case p.drain != kill.Shutdown: // the kill of one drain is continued by another, or outside a drain
 		p.drain = 0
 	}
-	if mayCountAgain := f.Shutdown == 0 && !p.counted.Failed; mayCountAgain { // see eachPodIsCountedOnce
+	// An agent that reads the log late may have dropped a pod that it has counted as ended. If the log says that an earlier agent
+	// had begun to kill that pod, this agent continues the kill outside a drain, and may count the pod again.
+	if !isInDrain && !p.counted.Failed {
 		p.counted = NodeFact{}
 	}
 	if !p.awaitEnd && p.isRunning { // from now on a turn must wait for its end
-		p.awaitEnd, p.stillAwaited = true, true
+		p.awaitEnd, p.wasAwaited = true, false
 	}
-	p.isSignalled, p.isKilled, p.deadline, p.failedKill = true, true, f.Until, NodeFact{}
+	p.isSignalled, p.isKilled, p.deadline, p.failedKill = true, true, kill.Until, NodeFact{}
 	p.calls++
 }
 
 // addAnswer adds the answer to a kill of a pod to the history. A failed kill must be repeated if no other kill of the pod
 // is in progress or has succeeded, and the agent still kills pods.
-func (h *nodeHistory) addAnswer(p *nodePod, f NodeFact) {
+func (h *nodeHistory) addAnswer(p *nodePod, answer NodeFact) {
 	p.calls--
 	isLast := p.calls == 0
 	stillKills := !h.runHasEnded && !h.terminatesAll && (h.state.State == "draining" || h.state.State == "none")
 	switch {
-	case !f.Failed:
-		p.knownEnd, p.isEndLogged = f, false
+	case !answer.Failed:
+		p.knownEnd, p.isEndLogged = answer, false
 		p.needsNoKill, p.failedKill = true, NodeFact{}
-	case f.NoRetry:
+	case answer.NoRetry:
 		p.isGivenUp = p.isGivenUp || isLast
 		p.awaitEnd = false
 		p.needsNoKill, p.failedKill = true, NodeFact{}
 	case isLast && !p.needsNoKill && stillKills:
-		p.failedKill = f
+		p.failedKill = answer
 	}
 }
 

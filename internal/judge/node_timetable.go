@@ -15,17 +15,13 @@ type nodeTimetable struct {
 }
 
 // windowsOnlyMoveEarlier: a new timetable of a shutdown moves no end of the previous one later, neither that of the drain
-// nor that of a bucket, even if another agent made the previous one. A timetable is compared with its successor only if it
-// was made with a list of the pods (Planned). The end of a bucket that has passed is not compared. Nothing is compared
-//
-//   - after NodeRetaken, because another drain of the same shutdown begins, which may end later,
-//   - after a boot (NodeBooted) or a power cut that took something of the log (NodePodLost), or
-//   - when another agent begins that cannot know the previous timetable: it has not read the log, or the timetable is not
-//     in the log.
+// nor that of a bucket, even if another agent made the previous one.
 func (h *nodeHistory) windowsOnlyMoveEarlier(f NodeFact) {
 	previous := &h.timetable
 	switch f.What {
-	case NodeBooted, NodeRetaken, NodePodLost:
+	case NodeRetaken: // another drain of the same shutdown begins, which may end later
+		*previous = nodeTimetable{}
+	case NodeBooted, NodePodLost: // the log is of an earlier boot, or a power cut has taken a part of it
 		*previous = nodeTimetable{}
 	case NodeState: // the step has ended
 		previous.isStored = true
@@ -35,7 +31,7 @@ func (h *nodeHistory) windowsOnlyMoveEarlier(f NodeFact) {
 			*previous = nodeTimetable{}
 		}
 	case NodeWindows:
-		if previous.Shutdown == f.Shutdown && previous.Planned {
+		if previous.Shutdown == f.Shutdown && previous.Planned { // one that is not Planned is preliminary
 			h.compareWindows(previous.NodeFact, f)
 		}
 		*previous = nodeTimetable{NodeFact: f}
@@ -80,8 +76,7 @@ type nodeTurn struct {
 }
 
 // bucketsDoNotOverlap: a drain kills no pod before the turn of its bucket, and ends a turn only when all pods that were
-// killed in it have ended, or the time of the bucket is over. Otherwise a pod could lose others that it needs to end. The
-// pods whose kill has failed for good (NoRetry) are not waited for.
+// killed in it have ended, or the time of the bucket is over. Otherwise a pod could lose others that it needs to end.
 //
 // The log says how many turns have ended. An agent that reads the log therefore continues with the next turn, and an agent
 // that cannot read it begins with the first.
@@ -94,15 +89,16 @@ func (h *nodeHistory) bucketsDoNotOverlap(f NodeFact) {
 		t.setWindows(f)
 	case NodeKill:
 		p := h.pod(f.Pod)
-		isJudged := h.isFirstOfDrain(f) && p.isRunning
-		if bucket := nodeBucket(t.windows, p.priority); isJudged && bucket > f.Done {
+		bucket := nodeBucket(t.windows, p.priority)
+		isTooEarly := bucket > f.Done
+		if h.isFirstOfDrain(f) && p.isRunning && isTooEarly {
 			h.violation(f, "its bucket is %d, and only %d are over", bucket, f.Done)
 		}
 	case NodeState:
 		if isNewDrain := f.Drain != t.state.Drain; isNewDrain {
 			t.state, t.began = f, f.At
-			for _, p := range h.pods { // the new drain waits again for the pods of earlier ones
-				p.stillAwaited = p.awaitEnd
+			for _, p := range h.pods {
+				p.wasAwaited = false
 			}
 		}
 		for turn := t.state.Done; turn < f.Done; turn++ {
@@ -131,23 +127,32 @@ func (t *nodeTurn) setWindows(f NodeFact) {
 
 // endTurn ends the turn of a bucket. A turn must wait for the pods of its bucket and of lower ones that the agent has
 // killed, unless an earlier turn of the drain has waited for them. If the turn ends before its time is over, each such pod
-// that still runs is a violation. The turn's time ends at the bucket's KillsEnd; with NoRollOver it ends earlier if the
-// bucket's own time, counted from the beginning of the turn, is over. A bucket without time waits for nobody.
+// that still runs is a violation.
 func (h *nodeHistory) endTurn(turn int, f NodeFact) {
 	t := &h.turn
-	w := t.windows[turn]
-	turnEnd := w.KillsEnd
-	if h.NoRollOver {
-		turnEnd = times.Earlier(turnEnd, t.began.Add(w.OwnTime))
-	}
+	turnEnd := h.turnEnd(turn)
 	for _, p := range h.pods {
 		if !p.awaitEnd || nodeBucket(t.windows, p.priority) > turn {
 			continue
 		}
-		if p.stillAwaited && w.OwnTime > 0 && f.At.Before(turnEnd) {
+		if !p.wasAwaited && f.At.Before(turnEnd) {
 			h.violation(f, "the turn of bucket %d is over, though %s runs and has until %v", turn, p.name, sinceBoot(turnEnd))
 		}
-		p.stillAwaited = false
+		p.wasAwaited = true
 	}
 	t.began = f.At
+}
+
+// turnEnd returns when the time of a turn is over: at the bucket's KillsEnd or, with NoRollOver, when the bucket's own time,
+// counted from the beginning of the turn, is over, if that is earlier. A bucket without time waits for nobody: zero.
+func (h *nodeHistory) turnEnd(turn int) time.Time {
+	w := h.turn.windows[turn]
+	switch {
+	case w.OwnTime == 0:
+		return time.Time{}
+	case h.NoRollOver:
+		return times.Earlier(w.KillsEnd, h.turn.began.Add(w.OwnTime))
+	default:
+		return w.KillsEnd
+	}
 }
