@@ -50,7 +50,7 @@ func (p *podHistory) mayBeTooLate(t *Termination, request *Request) bool {
 // termination of the pod count: a termination that a Start call has begun keeps the deadline of the one before it.
 func (p *podHistory) wasRequested(reading Reading) bool {
 	return slices.ContainsFunc(p.terminations, func(t *Termination) bool {
-		return slices.ContainsFunc(slices.Concat(t.Requests, t.Shortens), func(request *Request) bool {
+		return slices.ContainsFunc(t.deadlineRequests(), func(request *Request) bool {
 			return request.Called.Before(reading.Returned) && !request.Deadline.After(reading.Deadline)
 		})
 	})
@@ -80,7 +80,7 @@ func (p *podHistory) earliestKill(s *Stop) (earliest time.Time) {
 func (p *podHistory) earliestDeadline(now Moment, runs ...lifecycle.Container) (earliest time.Time) {
 	for _, c := range runs {
 		for _, t := range p.terminations {
-			if p.mayStop(t, c, now) {
+			if p.mayStop(t, c) {
 				earliest = times.Earlier(earliest, t.possibleDeadline(now))
 			}
 		}
@@ -93,12 +93,10 @@ func (p *podHistory) earliestDeadline(now Moment, runs ...lifecycle.Container) (
 	return earliest
 }
 
-// mayStop reports whether a termination may be the reason for a stop of a run at a moment.
-func (p *podHistory) mayStop(t *Termination, c lifecycle.Container, now Moment) bool {
+// mayStop reports whether a termination may be the reason for a stop of a run, because the run began in time.
+func (p *podHistory) mayStop(t *Termination, c lifecycle.Container) bool {
 	switch {
-	case t.names(c.ID) && !t.Done.Before(now):
-		return true
-	case p.wasForgotten(t, c.Began): // from then on it gets no new containers
+	case p.wasForgotten(t, c.Began): // from then on it got no new containers
 		return false
 	case !t.Done.IsZero() && t.Done.At.Before(c.Began): // the run can only be that of a start that was in progress at the end
 		return slices.ContainsFunc(p.starts, func(s *Start) bool { return t.Done.isBetween(s.Begun, s.Ended) })

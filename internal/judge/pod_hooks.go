@@ -22,34 +22,21 @@ func (p *podHistory) hookRunsOncePerRun() {
 // mayBeNewRun reports whether the run with an ID may have been replaced by another one between two moments, as far as the
 // terminator can know.
 func (p *podHistory) mayBeNewRun(id string, from, to Moment) bool {
-	isStart := func(run *Run) bool { return run.ID == id && run.Start.isBetween(from, to) }
 	isEnd := func(s *Stop) bool {
 		return s.stopsID(id) && s.succeeded() && !s.Returned.At.Before(from.At) && s.Returned.Before(to)
 	}
 	switch {
-	case slices.ContainsFunc(p.runs, isStart):
 	case p.successProvesEnd(id) && slices.ContainsFunc(p.stops, isEnd):
 	case p.forgottenAfter(from).Before(to): // the terminator does not know the first hook any more
-	case p.isUnnamed(id, from, to), p.isUnlistedOrReplaced(id, from, to):
+	case p.isUnlistedOrReplaced(id, from, to):
 	default:
 		return false
 	}
 	return true
 }
 
-// isUnnamed reports whether a Terminate call that was in progress between two moments named the running containers,
-// and the ID was not among them.
-func (p *podHistory) isUnnamed(id string, from, to Moment) bool {
-	return slices.ContainsFunc(p.terminations, func(t *Termination) bool {
-		return slices.ContainsFunc(t.Requests, func(request *Request) bool {
-			wasInProgress := from.Before(request.Returned) && request.Called.Before(to)
-			return wasInProgress && !request.ListsContainers && len(withID(request.Containers, id)) == 0
-		})
-	})
-}
-
 // isUnlistedOrReplaced reports whether a list that returned between two moments has no run with the ID, or another run with
-// it than the first of these lists or than a list that was the newest one before (newestLists).
+// it than the first of these lists.
 func (p *podHistory) isUnlistedOrReplaced(id string, from, to Moment) bool {
 	var runs []lifecycle.Container // with the ID, in the lists between the moments
 	for _, l := range p.lists {
@@ -61,9 +48,6 @@ func (p *podHistory) isUnlistedOrReplaced(id string, from, to Moment) bool {
 			return true
 		}
 		runs = append(runs, listed[0])
-	}
-	for _, l := range p.newestLists(from) {
-		runs = append(runs, withID(l.Running, id)...)
 	}
 	isOther := func(c lifecycle.Container) bool { return !isSameRun(c, runs[0]) }
 	return slices.ContainsFunc(runs, isOther)
@@ -113,18 +97,17 @@ func (p *podHistory) hooksEndByTheDeadlineAndAtClose() {
 		for _, d := range p.duties {
 			due := d.due()
 			endsBefore := d.Done.By(due)
-			if p.mayBelongTo(h, d) && !endsBefore && !h.isOver(due) {
+			if h.isFor(d) && !endsBefore && !h.isOver(due) {
 				p.violation(due, "the hook of %q, which began at %v, continues", h.ID, p.sinceStart(h.Called.At))
 			}
 		}
 	}
 }
 
-// mayBelongTo reports whether a hook may run for a duty, so that its deadline applies: the hook can only be that of the run,
-// and began when the termination had not ended and was not forgotten.
-func (p *podHistory) mayBelongTo(h *Hook, d *duty) bool {
-	isOfRun := h.ID == d.run.ID && !p.hasSeveralRuns(h.ID)
-	return isOfRun && !d.Done.By(h.Called.At) && !d.forgotten.Before(h.Called)
+// isFor reports whether a hook runs for a duty, so that its deadline applies: the hook has the ID of the run, and began when the
+// termination had not ended and was not forgotten.
+func (h *Hook) isFor(d *duty) bool {
+	return h.ID == d.run.ID && !d.Done.By(h.Called.At) && !d.forgotten.Before(h.Called)
 }
 
 // isOver reports whether a hook has returned, or its context has ended, by a time.

@@ -9,13 +9,12 @@ import (
 // sidecarsStopLast: before its deadline, a sidecar is not stopped while a container that needs it may run (KEP-753).
 func (p *podHistory) sidecarsStopLast() {
 	for _, s := range p.stops {
-		candidates := p.candidates(s)
-		if s.isStopPod() || len(candidates) != 1 || p.isOutOfOrder(s, candidates[0]) {
+		if s.isStopPod() || p.isOutOfOrder(s) {
 			continue
 		}
 		for _, t := range p.terminations {
-			isOrdered := t.mayBeInProgress(s.Called) && !t.forgotten.Before(s.Called) && !t.isOneAttempt()
-			if dependent := p.dependentOf(t, candidates[0], s.Called); isOrdered && dependent != "" {
+			isOrdered := t.mayBeInProgress(s.Called) && !t.forgotten.Before(s.Called) // after Forget, nothing is known to need it
+			if dependent := p.dependentOf(t, p.candidates(s)[0], s.Called); isOrdered && dependent != "" {
 				p.violation(s.Called.At, "stop(%d) of sidecar %q while %s", s.Seconds, s.ID, dependent)
 			}
 		}
@@ -23,12 +22,10 @@ func (p *podHistory) sidecarsStopLast() {
 }
 
 // isOutOfOrder reports whether a stop of a container need not wait for others, or may be one that need not.
-func (p *podHistory) isOutOfOrder(s *Stop, c lifecycle.Container) bool {
-	isEarlier := func(other *Stop) bool { return other.ID == s.ID && other.Called.Before(s.Called) }
+func (p *podHistory) isOutOfOrder(s *Stop) bool {
 	isKill := func(request *Request) bool { return request.target().ID == s.ID && request.Called.Before(s.Called) }
 	switch {
-	case !s.Called.At.Before(p.earliestDeadline(s.Called, c)): // the wait ends at the deadline
-	case slices.ContainsFunc(p.stops, isEarlier): // it repeats a stop that had its turn
+	case !s.Called.At.Before(p.earliestDeadline(s.Called, p.candidates(s)...)): // the wait ends at the deadline
 	case slices.ContainsFunc(p.kills, isKill): // KillContainer stops a container at once
 	default:
 		return false
@@ -61,14 +58,23 @@ func (p *podHistory) mustBeAssumedToRun(d *duty, now Moment) bool {
 	return d.since.At.Before(now.At) && !hasEnded
 }
 
+// isUnnamed reports whether a Terminate call that was in progress between two moments named the running containers,
+// and the ID was not among them.
+func (p *podHistory) isUnnamed(id string, from, to Moment) bool {
+	return slices.ContainsFunc(p.terminations, func(t *Termination) bool {
+		return slices.ContainsFunc(t.Requests, func(request *Request) bool {
+			wasInProgress := from.Before(request.Returned) && request.Called.Before(to)
+			return wasInProgress && !request.ListsContainers && len(withID(request.Containers, id)) == 0
+		})
+	})
+}
+
 // mustBeAssumedToStart reports whether a start is in progress at a moment, or has started a container that the termination has
-// yet to list: the start ended when the termination used lists, and no list that it knows was requested since. After Forget it
-// requests none.
+// yet to list: the start ended when the termination used lists, and no list that it knows was requested since.
 func (p *podHistory) mustBeAssumedToStart(t *Termination, s *Start, now Moment) bool {
 	hasBegun := s.Begun.Before(now) && s.Begun.At.Before(now.At)
 	hasEnded := s.Ended.By(now.At)
 	isListed := slices.ContainsFunc(p.newestLists(now), func(l *List) bool { return s.Ended.Before(l.Called) })
-	wasForgotten := slices.ContainsFunc(p.forgets, func(request *Request) bool { return request.Called.Before(now) })
-	awaitsList := t.usesListsSince().Before(s.Ended) && s.Ended.At.Before(now.At) && !isListed && !wasForgotten
+	awaitsList := t.usesListsSince().Before(s.Ended) && s.Ended.At.Before(now.At) && !isListed
 	return hasBegun && (!hasEnded || awaitsList)
 }

@@ -24,8 +24,7 @@ func (p *podHistory) noRunningContainerIsReportedEnded() {
 	}
 	for _, request := range p.kills {
 		for _, c := range p.known {
-			hasListed := len(p.newestLists(request.Returned)) > 0
-			if hasListed && request.mayMean(c) && !p.hasSeveralRuns(c.ID) {
+			if request.mayMean(c) {
 				p.requireEndProved(c, request.Result.Outcome, request.Returned)
 			}
 		}
@@ -72,9 +71,7 @@ func (p *podHistory) noRunningPodIsReportedEnded() {
 			continue
 		}
 		for _, s := range p.starts {
-			isStarting := s.Begun.Before(t.called()) && !s.Ended.By(t.Done.At)
-			wasForgotten := !p.forgottenAfter(s.Begun).IsZero()
-			if isStarting && !wasForgotten {
+			if isStarting := s.Begun.Before(t.called()) && !s.Ended.By(t.Done.At); isStarting {
 				p.violation(t.Done.At, "the pod is %s, but %s is being started", t.Result.Outcome(), s.Name)
 			}
 		}
@@ -83,8 +80,7 @@ func (p *podHistory) noRunningPodIsReportedEnded() {
 		if !t.BegunByStart && !slices.ContainsFunc(lists, isNew) {
 			p.violation(t.Done.At, "the pod is %s, but no list was requested after %v", t.Result.Outcome(), p.sinceStart(change.At))
 		}
-		mayRun := func(c lifecycle.Container) bool { return !p.stopProvedEnd(c.ID, t.Done) }
-		isEmpty := func(l *List) bool { return !slices.ContainsFunc(l.Running, mayRun) }
+		isEmpty := func(l *List) bool { return len(l.Running) == 0 }
 		if len(lists) > 0 && !slices.ContainsFunc(lists, isEmpty) {
 			p.violation(t.Done.At, "the pod is %s, but the runtime lists %s", t.Result.Outcome(), names(lists[0].Running))
 		}

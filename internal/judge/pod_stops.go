@@ -26,7 +26,7 @@ func (p *podHistory) everyRunIsStoppedByItsDeadline() {
 }
 
 // latestStop returns the latest time of the stop that everyRunIsStoppedByItsDeadline demands: the stop is due then or, if an
-// earlier call did not end the run, a list and a pause later.
+// earlier one did not end the run, a list and a pause later.
 func (p *podHistory) latestStop(d *duty) time.Time {
 	due := d.due()
 	if slices.ContainsFunc(d.stops, func(s *Stop) bool { return s.Returned.By(due) }) {
@@ -35,27 +35,26 @@ func (p *podHistory) latestStop(d *duty) time.Time {
 	return due
 }
 
-// needsNoStop reports whether it is right that no stop of the run was due by a time.
+// needsNoStop reports whether the run need not have been stopped by a time.
 func (p *podHistory) needsNoStop(d *duty, latest time.Time) bool {
 	end := Moment{At: latest, Order: math.MaxInt} // after everything else at that time
 	switch {
 	case p.isOneAttempt(): // the caller repeats failed stops
 	case d.Done.By(latest) || p.closedAt().By(latest): // nothing is stopped any more
 	case p.stopProvedEnd(d.run.ID, end):
+	case d.usesLists() && !p.staysListed(d.run, latest): // it may have ended
 	case !latest.Before(p.earliestDeadline(end, d.run).Add(p.options.GiveUpAfter)): // it is given up
-	case d.usesLists() && p.mayHaveEnded(d.run, latest):
 	default:
 		return false
 	}
 	return true
 }
 
-// mayHaveEnded reports whether, by a time, no list had a run, or a list after that lacked it again.
-func (p *podHistory) mayHaveEnded(c lifecycle.Container, end time.Time) bool {
+// staysListed reports whether a run was listed, and all later lists that returned by a time have it too.
+func (p *podHistory) staysListed(c lifecycle.Container, end time.Time) bool {
 	first := p.firstListed(c)
-	return first.IsZero() || slices.ContainsFunc(p.lists, func(l *List) bool {
-		return first.Before(l.Returned) && l.Returned.By(end) && l.lacks(c)
-	})
+	isMissing := func(l *List) bool { return first.Before(l.Returned) && l.Returned.By(end) && l.lacks(c) }
+	return !first.IsZero() && !slices.ContainsFunc(p.lists, isMissing)
 }
 
 // repeatPause returns how long a list and the pause before the next call may take.
@@ -99,40 +98,17 @@ func (p *podHistory) repeatBy(stops []*Stop) time.Time {
 
 // needsNoRepeat reports whether the run need not be stopped again by a time.
 func (p *podHistory) needsNoRepeat(d *duty, nextBy time.Time) bool {
-	first, last := d.stops[0].Called, d.lastStop().Called
-	showsEnd := func(l *List) bool { return l.provesEnd(d.run, last.At) }
-	showedEnd := func(l *List) bool { return l.provesEnd(d.run, first.At) } // the last call was a StopPod call for other containers
+	showsEnd := func(l *List) bool { return l.provesEnd(d.run, d.lastStop().Called.At) }
 	switch {
 	case p.isOneAttempt(): // the caller repeats failed stops
 	case !d.usesLists() || p.stopProvedEnd(d.run.ID, d.Done): // the success of the stop is enough
 	case d.Done.By(nextBy) || p.closedAt().By(nextBy): // nothing is stopped any more
-	case !nextBy.Before(p.giveUpAt(d, nextBy)): // it is given up
-	case slices.ContainsFunc(p.lists, showsEnd) || slices.ContainsFunc(p.newestLists(last), showedEnd):
+	case !nextBy.Before(p.earliestDeadline(d.lastStop().Called, d.run).Add(p.options.GiveUpAfter)): // it is given up
+	case slices.ContainsFunc(p.lists, showsEnd):
 	default:
 		return false
 	}
 	return true
-}
-
-// giveUpAt returns when the terminator gives up a run, as far as the requests until a time say: GiveUpAfter past its deadline
-// or its first stop, whichever is later.
-func (p *podHistory) giveUpAt(d *duty, end time.Time) time.Time {
-	deadline := p.stopDeadline(d.run, d.lastStop().Called)
-	for _, request := range d.Shortens { // also after the last stop
-		if request.Called.By(end) {
-			deadline = times.Earlier(deadline, request.Deadline)
-		}
-	}
-	return times.Later(deadline, d.stops[0].Called.At).Add(p.options.GiveUpAfter)
-}
-
-// stopDeadline returns the earliest deadline that the stop of a run may have at a moment. StopPod stops all containers of the
-// pod at the earliest of their deadlines.
-func (p *podHistory) stopDeadline(c lifecycle.Container, now Moment) time.Time {
-	if p.stopsAsUnit() {
-		return p.earliestDeadline(now, p.known...)
-	}
-	return p.earliestDeadline(now, c)
 }
 
 // nothingIsGivenUpEarly: a container is reported as left running only if Close was called, and as stuck only once
@@ -181,15 +157,14 @@ func (p *podHistory) resultDeadline(c result) time.Time {
 	if c.ID == "" {
 		return c.termination.lastDeadline()
 	}
-	return p.stopDeadline(c.run(), c.termination.Done)
+	return p.earliestDeadline(c.termination.Done, c.run())
 }
 
 // mayBeStuckEarly reports whether a container may be stuck before GiveUpAfter.
 func (p *podHistory) mayBeStuckEarly(t *Termination) bool {
 	switch {
 	case p.isOneAttempt(): // one failure is enough: the caller repeats the stop
-	case p.cannotList(): // so the termination cannot wait for a list
-	case !t.forgotten.IsZero(): // so the termination gets no lists
+	case p.cannotList(), !t.forgotten.IsZero(): // so the termination need not wait for a list
 	default:
 		return false
 	}
@@ -209,15 +184,14 @@ func (p *podHistory) nothingHangs() {
 	}
 }
 
-// requireEnd records a violation if a call has not ended in time. It has GiveUpAfter, and the time of a pause and of calls that
-// hang, from the last deadline or, for a run that is listed late, from its first stop. After Close it must end within
-// cancelSlack. A call that has not ended is judged as if it ended now.
+// requireEnd records a violation if a call has not ended in time. It has GiveUpAfter past the last deadline, and the time of a
+// pause and of calls that hang. After Close it must end within cancelSlack. A call that has not ended is judged as if it ended
+// now.
 func (p *podHistory) requireEnd(call string, called, ended Moment) {
 	if ended.IsZero() {
 		ended.At = time.Now()
 	}
-	from := p.lastFirstStop(p.lastDeadline(called, ended), ended)
-	end := from.Add(p.options.GiveUpAfter + maxPause + 4*p.options.StopTimeoutSlack + cancelSlack)
+	end := p.lastDeadline(called, ended).Add(p.options.GiveUpAfter + maxPause + 4*p.options.StopTimeoutSlack + cancelSlack)
 	if closed := p.closedAt(); !closed.IsZero() {
 		end = times.Earlier(end, times.Later(closed.At, called.At).Add(cancelSlack))
 	}
@@ -237,21 +211,6 @@ func (p *podHistory) lastDeadline(called, ended Moment) time.Time {
 	for _, request := range requests {
 		if request.Called.Before(ended) {
 			last = times.Later(last, request.Deadline)
-		}
-	}
-	return last
-}
-
-// lastFirstStop returns when the last run of the pod was first stopped, but at least the deadline. A run counts if its first
-// stop was before a call ended, and at most GiveUpAfter past the deadline.
-func (p *podHistory) lastFirstStop(deadline time.Time, ended Moment) time.Time {
-	last := deadline
-	for _, run := range p.known {
-		if stops := p.stopsOf(run); len(stops) > 0 {
-			first := stops[0].Called
-			if isInTime := !first.At.After(deadline.Add(p.options.GiveUpAfter)); isInTime && first.Before(ended) {
-				last = times.Later(last, first.At)
-			}
 		}
 	}
 	return last

@@ -137,7 +137,6 @@ type Request struct {
 	Deadline   time.Time // of the requested grace period
 	OneAttempt bool
 
-	HasDefaultGrace bool                  // Terminate: the call names no grace period, so it shortens no termination in progress
 	IsPostStart     bool                  // PostStart may call KillContainer, and returns when KillContainer does
 	ListsContainers bool                  // Terminate: the runtime lists the containers, because the call names none
 	Containers      []lifecycle.Container // Terminate: the named containers; KillContainer: the one to stop

@@ -85,18 +85,13 @@ func (t *Termination) deadlineInForce(end time.Time) (deadline time.Time) {
 	return deadline
 }
 
-// deadlineRequests returns the Terminate and Shorten calls that certainly limit the deadline. A Terminate call without a
-// grace period does so only if it began the termination, and the record does not say which of several calls did.
-func (t *Termination) deadlineRequests() []*Request {
-	return slices.DeleteFunc(slices.Concat(t.Requests, t.Shortens), func(request *Request) bool {
-		return request.HasDefaultGrace && len(t.Requests) > 1
-	})
-}
+// deadlineRequests returns the calls that may move the deadline.
+func (t *Termination) deadlineRequests() []*Request { return slices.Concat(t.Requests, t.Shortens) }
 
 // possibleDeadline returns the earliest deadline that may have been in force at a moment: the earliest one that was read or
 // requested before, even if the request had not returned; zero: there was none.
 func (t *Termination) possibleDeadline(now Moment) (deadline time.Time) {
-	for _, request := range slices.Concat(t.Requests, t.Shortens) {
+	for _, request := range t.deadlineRequests() {
 		if request.Called.Before(now) {
 			deadline = times.Earlier(deadline, request.Deadline)
 		}
