@@ -167,7 +167,7 @@ func (p *podHistory) dropOutdatedLists() {
 	slices.SortFunc(p.lists, func(a, b *List) int { return cmp.Compare(a.Returned.Order, b.Returned.Order) })
 	var lastRequest Moment
 	p.lists = slices.DeleteFunc(p.lists, func(l *List) bool {
-		isOutdated := l.Called.Before(lastRequest) && !lastRequest.IsZero()
+		isOutdated := lastRequest.Order < 0
 		if !isOutdated {
 			lastRequest = l.Called
 		}

@@ -119,7 +119,7 @@ func (p *podHistory) hooksAreReportedAsTheyEnded() {
 	for _, c := range p.results() {
 		t := c.termination
 		hooks := slices.DeleteFunc(slices.Clone(p.hooks), func(h *Hook) bool { return h.ID != c.ID })
-		isJudged := len(hooks) == 1 && hooks[0].Called.isBetween(t.returned(), t.Done)
+		isJudged := len(hooks) > 0 && hooks[0].Called.isBetween(t.returned(), t.Done)
 		if isJudged && !hooks[0].mayBeReportedAs(c.Hook.Outcome, t) {
 			p.violation(t.Done.At, "the hook of %q is %s", c.ID, c.Hook.Outcome)
 		}
@@ -136,9 +136,7 @@ func (h *Hook) mayBeReportedAs(outcome lifecycle.HookOutcome, t *Termination) bo
 	case lifecycle.HookFailed:
 		deadline := t.Readings[0].Deadline
 		for _, r := range t.Readings {
-			if r.Called.Before(h.Returned) { // later ones have a deadline that the hook did not have
-				deadline = times.Earlier(deadline, r.Deadline)
-			}
+			deadline = times.Earlier(deadline, r.Deadline)
 		}
 		return hasReturned && h.Err != nil && !wasCancelled && h.Returned.At.Before(deadline)
 	case lifecycle.HookCut:

@@ -57,7 +57,7 @@ func (p *podHistory) firstKnown(c lifecycle.Container) Moment {
 // several runs share the ID, a call stops the one that was listed last before it. A run that was named without Began
 // is any run with the ID.
 func (p *podHistory) stopsOf(c lifecycle.Container) (stops []*Stop) {
-	mayBeRun := func(other lifecycle.Container) bool { return other.Began.IsZero() || isSameRun(c, other) }
+	mayBeRun := func(other lifecycle.Container) bool { return isSameRun(c, other) }
 	for _, s := range p.stops {
 		stopsPod := s.isStopPod() && p.firstKnown(c).Before(s.Called)
 		stopsRun := s.ID == c.ID && slices.ContainsFunc(p.candidates(s), mayBeRun)

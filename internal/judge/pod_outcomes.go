@@ -71,7 +71,7 @@ func (p *podHistory) noRunningPodIsReportedEnded() {
 			continue
 		}
 		for _, s := range p.starts {
-			if isStarting := s.Begun.Before(t.called()) && !s.Ended.By(t.Done.At); isStarting {
+			if isStarting := s.Begun.Before(t.Done) && !s.Ended.By(t.Done.At); isStarting {
 				p.violation(t.Done.At, "the pod is %s, but %s is being started", t.Result.Outcome(), s.Name)
 			}
 		}
@@ -107,48 +107,11 @@ func (p *podHistory) killedIsNotGraceful() {
 			result := t.resultOf(run.Container)
 			isGraceful := result != nil && result.Outcome == lifecycle.OutcomeGraceful
 			wasKilled := run.EndedBy == "KILL" && run.Exit.isBetween(t.called(), t.Done)
-			if isGraceful && wasKilled && !p.mayMissKill(t, run) {
+			if isGraceful && wasKilled {
 				p.violation(run.Exit.At, "%q", run.ID)
 			}
 		}
 	}
-}
-
-// mayMissKill reports whether a termination need not know that the runtime has killed a run.
-func (p *podHistory) mayMissKill(t *Termination, run *Run) bool {
-	saidEnd := func(s *Stop) bool { return s.succeeded() && s.Returned.Before(run.Exit) }
-	isSameID := func(other *Run) bool { return other != run && other.ID == run.ID }
-	// An earlier StopPod call, for other containers, may have killed the run: its own call then came after the kill, or at that
-	// time with a timeout, and succeeded at once, as if the run had ended by itself.
-	isAfterKill := func(s *Stop) bool {
-		return s.isStopPod() && (run.Exit.Before(s.Called) || s.Seconds > 0 && s.Called.At.Equal(run.Exit.At))
-	}
-	switch {
-	case p.successProvesEnd(run.ID): // it learns only that a stop succeeded
-	case p.wasUnlisted(t, run), slices.ContainsFunc(p.stopsOf(run.Container), saidEnd): // it was told that the run had ended before
-	case slices.ContainsFunc(p.stops, isAfterKill):
-	case slices.ContainsFunc(p.runs, isSameID): // the stops and the kill may be those of the other run
-	default:
-		return false
-	}
-	return true
-}
-
-// wasUnlisted reports whether the termination had to believe that the run had ended before it did: a list lacked the
-// run, and no list that the termination still saw had it again. After Forget the termination sees no new lists.
-func (p *podHistory) wasUnlisted(t *Termination, run *Run) (unlisted bool) {
-	listed := p.firstListed(run.Container)
-	for _, l := range p.lists {
-		switch {
-		case !l.Returned.Before(run.Exit):
-			return unlisted
-		case l.lacks(run.Container):
-			unlisted = unlisted || listed.Before(l.Called) // not a list from before the run was first listed
-		case l.Returned.Before(t.forgotten):
-			unlisted = false
-		}
-	}
-	return unlisted
 }
 
 // everyListedRunHasAResult: each run that a termination had to stop has a result of its own, even if it shares its ID
@@ -179,7 +142,7 @@ func (p *podHistory) failedStopsAreLogged() {
 		next := slices.IndexFunc(p.stops[i+1:], func(again *Stop) bool { // the first call for the container after this failure
 			return again.ID == s.ID && s.Returned.Before(again.Called) && !s.Returned.At.Equal(again.Called.At)
 		})
-		if len(p.logs) == 0 || !isFailure || next < 0 || p.changesNothing(s) {
+		if len(p.logs) == 0 || !isFailure || next < 0 {
 			continue
 		}
 		again := p.stops[i+1+next].Called
@@ -190,15 +153,6 @@ func (p *podHistory) failedStopsAreLogged() {
 			p.violation(again.At, "stop(%d) of %q failed, which was not logged", s.Seconds, s.ID)
 		}
 	}
-}
-
-// changesNothing reports whether the failure of a stop changes nothing, because another stop of the same container succeeded
-// while the failed call was in progress.
-func (p *podHistory) changesNothing(failed *Stop) bool {
-	return slices.ContainsFunc(p.stops, func(other *Stop) bool {
-		isDuring := !other.Returned.At.Before(failed.Called.At) && other.Returned.Before(failed.Returned)
-		return other.ID == failed.ID && other.succeeded() && isDuring
-	})
 }
 
 // failedListsAreLogged: if a list of the pod fails, an error is logged, because a pod whose containers cannot be listed does

@@ -12,7 +12,7 @@ import (
 func (p *podHistory) noStartAfterTermination() {
 	for _, s := range p.starts {
 		for _, t := range p.terminations {
-			mustRefuse := !t.BegunByStart && t.returned().Before(s.Called) && !t.forgotten.Before(s.Begun)
+			mustRefuse := t.returned().Before(s.Called) && !t.forgotten.Before(s.Begun)
 			if wasStarted := !s.Begun.IsZero(); wasStarted && mustRefuse && !p.mayRestart(s, t) {
 				p.violation(s.Begun.At, "%s is started, the pod was terminated at %v", s.Name, p.sinceStart(t.called().At))
 			}
@@ -35,7 +35,7 @@ func (p *podHistory) mayRestart(s *Start, terminated *Termination) bool {
 func (p *podHistory) lateStartsAreStopped() {
 	for _, s := range p.starts {
 		for _, t := range p.terminations {
-			isLate := t.called().isBetween(s.Begun, s.Ended) && !t.BegunByStart && t.usesLists() && t.forgotten.IsZero()
+			isLate := t.called().isBetween(s.Begun, s.Ended) && t.forgotten.IsZero()
 			if isLate && p.mustClean(s) {
 				p.requireStopped(s)
 			}
@@ -46,7 +46,7 @@ func (p *podHistory) lateStartsAreStopped() {
 // mustClean reports whether a Start call must itself stop what it has left running.
 func (p *podHistory) mustClean(s *Start) bool {
 	hasReturned := !s.Ended.IsZero() && !s.Returned.IsZero() && !errors.Is(s.Err, errDidNotReturn)
-	return hasReturned && !p.closedAt().Before(s.Returned) && !p.isCleanedByOther(s)
+	return hasReturned && !p.isCleanedByOther(s)
 }
 
 // isCleanedByOther reports whether somebody else stops what a start has left running: a termination that began before Start
@@ -69,7 +69,7 @@ func (p *podHistory) requireStopped(s *Start) {
 	}
 	for _, l := range p.lists {
 		for _, c := range l.Running {
-			if isBetween(l) && len(p.stopsOf(c)) == 0 && !s.leaves(c.ID) {
+			if isBetween(l) && len(p.stopsOf(c)) == 0 {
 				p.violation(s.Returned.At, "Start(%s) returned, but %q was not stopped", s.Name, c.ID)
 			}
 		}
