@@ -14,7 +14,7 @@ func (h *nodeHistory) callsAreBounded(state NodeFact) {
 }
 
 // obsoleteStepIsAborted: the drain waits for one step at a time, such as Prepare or the unmount. When the next step begins,
-// or the drain is over, the call of the previous step has returned or was aborted. The end of Run ends all calls.
+// or the drain is over, the call of the previous step has returned or was aborted.
 func (h *nodeHistory) obsoleteStepIsAborted(f NodeFact) {
 	isNextStep, isDrainOver := f.What == NodeStep, f.What == NodeState && f.Drain == 0
 	if h.waitingFor.isSet() && (isNextStep || isDrainOver) {
@@ -22,7 +22,7 @@ func (h *nodeHistory) obsoleteStepIsAborted(f NodeFact) {
 		h.waitingFor = NodeFact{}
 	}
 	switch f.What {
-	case NodeAgentBegan, NodeRunEnded:
+	case NodeAgentBegan:
 		h.waitingFor = NodeFact{}
 	case NodeStep:
 		h.waitingFor = f

@@ -16,7 +16,6 @@ func (h *nodeHistory) shutdownRefusesPods(state NodeFact) {
 // if its kill was given up, or another agent has begun since. Any other pod is ready unless a shutdown is in progress: a
 // shutdown marks pods as not ready before it kills them, and its cancellation must revert that.
 func (h *nodeHistory) killedPodsStayRefusedOthersAreReady(end NodeFact) {
-	mustBeReady := h.Marks && h.state.State == "none"
 	for _, p := range h.pods {
 		isRefused := end.Refuses || slices.Contains(end.Pods, p.name)
 		isReady := slices.Contains(end.Ready, p.name)
@@ -25,7 +24,7 @@ func (h *nodeHistory) killedPodsStayRefusedOthersAreReady(end NodeFact) {
 		case p.isKillLost: // after a power cut the agent cannot know whether it was signalled
 		case p.isKilled && !isRefused:
 			h.violation(end, "%s was signalled, is running, and is not refused", p.name)
-		case !p.isKilled && mustBeReady && !isReady:
+		case !p.isKilled && h.Marks && !isReady:
 			h.violation(end, "%s is not ready", p.name)
 		}
 	}
@@ -63,15 +62,11 @@ type nodeReport struct {
 // killed. A report is due when the shutdown is cancelled or its lock is released, and must be there at the end.
 func (h *nodeHistory) eachShutdownIsReportedOnce(f NodeFact) {
 	switch f.What {
-	case NodeAgentBegan, NodeDied:
+	case NodeAgentBegan:
 		clear(h.reports)
 	case NodeKill:
 		r := h.report(f.Shutdown)
 		r.pods = append(r.pods, f.Pod)
-	case NodePodRuns:
-		for _, r := range h.reports { // the pod was started again: a later report need not have it
-			r.pods = slices.DeleteFunc(r.pods, func(pod string) bool { return pod == f.Pod })
-		}
 	case NodeCancelled:
 		h.report(f.Shutdown).end()
 	case NodeReleased:

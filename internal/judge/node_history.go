@@ -181,7 +181,7 @@ func (h *nodeHistory) addPodFact(f NodeFact) {
 		p.isKillLost, p.isSignalled = true, false
 		p.deadline, p.stored, p.knownEnd = time.Time{}, NodeFact{}, NodeFact{}
 	case NodeLogged:
-		p.isKilled, p.isSignalled, p.drain = true, true, 0
+		p.isKilled, p.isSignalled = true, true
 	case NodeStored:
 		p.stored, p.storedAt = f, h.factCount
 	case NodeKill:
@@ -190,8 +190,6 @@ func (h *nodeHistory) addPodFact(f NodeFact) {
 		h.addAnswer(p, f)
 	case NodeCounted:
 		p.counted = f
-	case NodeStarts:
-		p.knownEnd = NodeFact{} // its previous run gets no final status any more
 	case NodeTold:
 		p.hasFinalStatus = true
 	default:
@@ -200,20 +198,8 @@ func (h *nodeHistory) addPodFact(f NodeFact) {
 
 // addKill adds a kill of a pod to the history.
 func (h *nodeHistory) addKill(p *nodePod, kill NodeFact) {
-	isFirst, isInDrain := !p.isSignalled, kill.Shutdown != 0
-	switch {
-	case isFirst:
-		p.drain, p.isGivenUp = kill.Shutdown, false
-		if isInDrain && !kill.ByTerminateAll { // TerminateAll stores nothing
-			p.unsynced = p.storedAt
-		}
-	case p.drain != kill.Shutdown: // the kill of one drain is continued by another, or outside a drain
-		p.drain = 0
-	}
-	// An agent that reads the log late may have dropped a pod that it has counted as ended. If the log says that an earlier agent
-	// had begun to kill that pod, this agent continues the kill outside a drain, and may count the pod again.
-	if !isInDrain && !p.counted.Failed {
-		p.counted = NodeFact{}
+	if isFirst := !p.isSignalled; isFirst {
+		p.drain, p.isGivenUp, p.unsynced = kill.Shutdown, false, p.storedAt
 	}
 	if !p.awaitEnd && p.isRunning { // from now on a turn must wait for its end
 		p.awaitEnd, p.wasAwaited = true, false
@@ -244,15 +230,14 @@ func (h *nodeHistory) addAnswer(p *nodePod, answer NodeFact) {
 // addAgentFact adds what a fact about the agent or the machine says about a pod.
 func (h *nodeHistory) addAgentFact(p *nodePod, f NodeFact) {
 	switch f.What {
-	case NodeBooted: // a kill of an earlier boot sets no deadline in this one
-		p.isSignalled, p.deadline = false, time.Time{}
+	case NodeBooted:
+		p.isSignalled = false
 		p.forgetUnloggedEnd()
 		if isLogged := !p.stored.Until.IsZero(); p.isKilled && isLogged { // the next agent knows that it has ended with the machine
 			p.knownEnd, p.isEndLogged = f, true
 		}
 	case NodeDied:
 		p.forgetUnloggedEnd()
-		p.failedKill = NodeFact{}
 	case NodeAgentBegan:
 		if f.NoLog { // the agent has no log, and does not know the deadlines
 			p.deadline = time.Time{}

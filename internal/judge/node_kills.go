@@ -28,7 +28,7 @@ func (f NodeFact) graceEnd() time.Time { return f.At.Add(time.Duration(f.Seconds
 // by plan.Window.Seconds before it rounds down to seconds, so that a late timer does not cost the pod a second.
 func (h *nodeHistory) noGraceAfterWaitEnd(kill NodeFact) {
 	latest := h.windows.WaitEnd.Add(2 * nodeLag)
-	if h.isFirstOfDrain(kill) && kill.Seconds > 0 && kill.graceEnd().After(latest) {
+	if h.isFirstOfDrain(kill) && kill.graceEnd().After(latest) {
 		h.violation(kill, "the waits end at %v", sinceBoot(h.windows.WaitEnd))
 	}
 }
@@ -43,7 +43,7 @@ func (h *nodeHistory) isFirstOfDrain(kill NodeFact) bool {
 // many: the pod gets no more than its bucket's own time, because a bucket does not get what lower ones left unused.
 func (h *nodeHistory) graceFillsTheWindow(kill NodeFact) {
 	windows := h.windows.Windows
-	if !h.isFirstOfDrain(kill) || len(windows) == 0 {
+	if !h.isFirstOfDrain(kill) {
 		return
 	}
 	p := h.pod(kill.Pod)
@@ -79,9 +79,6 @@ func (h *nodeHistory) leastGrace(p *nodePod, windows []NodeWindow, now time.Time
 	if hasGrace {
 		least = min(least, p.grace)
 	}
-	if h.NoRollOver { // marking the pods as not ready may have taken up to 2 s of the bucket's own time
-		least -= 2
-	}
 	return least
 }
 
@@ -115,9 +112,6 @@ func (h *nodeHistory) noNewKillAfterCancellation(kill NodeFact) {
 
 // failedKillIsRepeated: a failed kill that must be repeated (addAnswer) is repeated after 1 s.
 func (h *nodeHistory) failedKillIsRepeated(state NodeFact) {
-	if state.State == "released" {
-		return // no kill is repeated any more
-	}
 	for _, p := range h.pods {
 		if p.failedKill.isSet() && state.At.Sub(p.failedKill.At) > nodeRetry {
 			h.violation(p.failedKill, "not repeated by %v", sinceBoot(state.At))

@@ -2,8 +2,6 @@ package judge
 
 import (
 	"time"
-
-	"github.com/kubegrace/kubegrace/internal/times"
 )
 
 // logIsSyncedBeforeRelease: the lock is released only when the log is safely on disk: each pod that this agent was the
@@ -36,8 +34,6 @@ func (h *nodeHistory) lockIsReleasedOnceInTime(f NodeFact) {
 	switch f.What {
 	case NodeAgentBegan, NodeBooted, NodeRetaken, NodeHeldAgain:
 		lock.releaseBy, lock.isReleased = time.Time{}, false
-	case NodeDied:
-		lock.releaseBy = time.Time{}
 	case NodeSuspended:
 		if hasTime && f.Until.After(lock.releaseBy) {
 			h.violation(f, "it was due at %v", sinceBoot(lock.releaseBy))
@@ -45,7 +41,7 @@ func (h *nodeHistory) lockIsReleasedOnceInTime(f NodeFact) {
 		if lock.isReleased {
 			h.violation(f, "it was released")
 		}
-		lock.announcedFor, lock.releaseBy = f.Until, times.Later(f.Until, f.At)
+		lock.announcedFor, lock.releaseBy = f.Until, f.Until
 	case NodeReleased:
 		switch {
 		case lock.isReleased:
@@ -57,7 +53,7 @@ func (h *nodeHistory) lockIsReleasedOnceInTime(f NodeFact) {
 		}
 		lock.releaseBy, lock.isReleased = time.Time{}, true
 	case NodeState:
-		if isLate && !h.runHasEnded {
+		if isLate {
 			h.violation(f, "the lock is held, and was to be released by %v", sinceBoot(lock.releaseBy))
 			lock.releaseBy = time.Time{}
 		}

@@ -82,7 +82,7 @@ type podHistory struct {
 	violations   []string
 	key          string
 	ids          map[string]bool // the IDs of all its containers
-	lists        []*List         // the successful ones, by the time of their return, without outdated ones
+	lists        []*List         // the successful ones, in the order in which they returned
 	stops        []*Stop
 	hooks        []*Hook
 	starts       []*Start
@@ -144,7 +144,7 @@ func (r *Record) podHistories() []*podHistory {
 		}
 	}
 	for _, p := range pods {
-		p.dropOutdatedLists()
+		slices.SortFunc(p.lists, func(a, b *List) int { return cmp.Compare(a.Returned.Order, b.Returned.Order) })
 		p.addStops()
 		p.addDuties()
 	}
@@ -159,20 +159,6 @@ func (p *podHistory) addKnown(containers []lifecycle.Container) {
 			p.known = append(p.known, c)
 		}
 	}
-}
-
-// dropOutdatedLists sorts the lists by the time of their return, and drops each list that was requested earlier than one that
-// returned before it: it shows an older state.
-func (p *podHistory) dropOutdatedLists() {
-	slices.SortFunc(p.lists, func(a, b *List) int { return cmp.Compare(a.Returned.Order, b.Returned.Order) })
-	var lastRequest Moment
-	p.lists = slices.DeleteFunc(p.lists, func(l *List) bool {
-		isOutdated := lastRequest.Order < 0
-		if !isOutdated {
-			lastRequest = l.Called
-		}
-		return isOutdated
-	})
 }
 
 // addStops adds the stops of the pod: the StopPod calls that name it, and the StopContainer calls with one of its container

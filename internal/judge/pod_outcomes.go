@@ -62,12 +62,12 @@ func (p *podHistory) requireEndProved(run lifecycle.Container, outcome lifecycle
 	}
 }
 
-// noRunningPodIsReportedEnded: a pod is reported as ended only if no container is being started, and the newest list was
-// requested after the last start and has only containers that a successful stop has ended.
+// noRunningPodIsReportedEnded: a termination that uses lists reports its pod as ended only if no container is being started, and
+// the newest list was requested after the last start and is empty.
 func (p *podHistory) noRunningPodIsReportedEnded() {
 	for _, t := range p.terminations {
-		mayEndWithoutList := !t.usesLists() || t.forgotten.By(t.Done.At) || t.leavesContainers()
-		if t.Done.IsZero() || mayEndWithoutList {
+		isJudged := !t.Done.IsZero() && t.usesLists() && !t.forgotten.By(t.Done.At)
+		if !isJudged || leavesContainers(&t.Result) {
 			continue
 		}
 		for _, s := range p.starts {

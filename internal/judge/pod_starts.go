@@ -3,8 +3,6 @@ package judge
 import (
 	"errors"
 	"slices"
-
-	"github.com/kubegrace/kubegrace/lifecycle"
 )
 
 // noStartAfterTermination: no container is started by a Start call that comes after a Terminate call has returned, because
@@ -60,11 +58,11 @@ func (p *podHistory) isCleanedByOther(s *Start) bool {
 }
 
 // requireStopped records a violation if no list was requested between the end of a start and the return of the Start call,
-// or if such a list has a container that was not stopped. A container that is reported as not ended excuses its stop, and the
-// list.
+// or if such a list has a container that was not stopped. There need be no list if a container is reported as not ended.
 func (p *podHistory) requireStopped(s *Start) {
 	isBetween := func(l *List) bool { return s.Ended.Before(l.Called) && l.Returned.Before(s.Returned) }
-	if !slices.ContainsFunc(p.lists, isBetween) && !s.leaves("") {
+	isReported := s.Result != nil && leavesContainers(s.Result)
+	if !slices.ContainsFunc(p.lists, isBetween) && !isReported {
 		p.violation(s.Returned.At, "Start(%s) returned, but no list was requested", s.Name)
 	}
 	for _, l := range p.lists {
@@ -74,12 +72,4 @@ func (p *podHistory) requireStopped(s *Start) {
 			}
 		}
 	}
-}
-
-// leaves reports whether the termination had reported, when Start returned, that the container with an ID has not ended; "":
-// that any container has not.
-func (s *Start) leaves(id string) bool {
-	return s.Result != nil && slices.ContainsFunc(s.Result.Containers, func(c lifecycle.ContainerResult) bool {
-		return (c.ID == id || id == "") && !hasEnded(c.Outcome)
-	})
 }

@@ -119,9 +119,9 @@ func hasEnded(o lifecycle.Outcome) bool {
 	return o != "" && o != lifecycle.OutcomeRuntimeStuck && o != lifecycle.OutcomeLeftRunning
 }
 
-// leavesContainers reports whether the termination has reported a container that has not ended.
-func (t *Termination) leavesContainers() bool {
-	return slices.ContainsFunc(t.Result.Containers, func(c lifecycle.ContainerResult) bool { return !hasEnded(c.Outcome) })
+// leavesContainers reports whether a termination has reported a container that has not ended.
+func leavesContainers(r *lifecycle.Result) bool {
+	return slices.ContainsFunc(r.Containers, func(c lifecycle.ContainerResult) bool { return !hasEnded(c.Outcome) })
 }
 
 // target returns the container that a KillContainer call is to stop.

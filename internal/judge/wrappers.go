@@ -87,7 +87,9 @@ func (t *Terminator) Terminate(ctx context.Context, pod *v1.Pod, req lifecycle.R
 		joinedGrace = 0
 	}
 	request.Deadline = request.Called.At.Add(graceperiod.Duration(max(graceOf(pod, &req, joinedGrace), 0)))
-	r.addTermination(handle, pod, request)
+	r.addReading(handle, func(t *Termination, _ Moment) {
+		t.Pod, t.Key, t.Requests = cmp.Or(t.Pod, pod), request.Key, append(t.Requests, request)
+	})
 	return handle
 }
 
@@ -117,35 +119,18 @@ func graceOf(pod *v1.Pod, req *lifecycle.Request, joinedGrace int64) int64 {
 	}
 }
 
-// addTermination records a termination after a call of the terminator, and reads the termination's deadline.
-//
-//   - If request is set, the call was Terminate: it has begun the termination or joined it, and returned handle.
-//   - If request is nil, the call was Start, and the pod's termination has ended. If no Terminate call has returned that
-//     termination, the late start has begun it (see [lifecycle.Terminator.Start]): it gets BegunByStart. Otherwise only
-//     its deadline is added.
-//
-// addTermination locks the mutex.
-func (r *Record) addTermination(handle *lifecycle.Termination, pod *v1.Pod, request *Request) {
-	reading := r.readDeadline(handle)
-	r.record(func(now Moment) {
-		t := r.termination(handle)
-		if t.Pod == nil { // it was not recorded before
-			t.Pod, t.Key, t.BegunByStart = pod, keyOf(pod), request == nil
-		}
-		reading.Returned = now
-		t.Readings = append(t.Readings, reading)
-		if request != nil {
-			t.Requests = append(t.Requests, request)
-		}
-	})
-}
-
-// readDeadline reads the deadline of a termination. It does not hold the mutex meanwhile, so the deadline may move between
-// Called and the Returned that its caller sets.
-func (r *Record) readDeadline(handle *lifecycle.Termination) (reading Reading) {
+// addReading reads the deadline of a termination, adds the reading to the termination's record, and calls change with that
+// record, while it holds the mutex. now is the moment after the reading.
+func (r *Record) addReading(handle *lifecycle.Termination, change func(t *Termination, now Moment)) {
+	var reading Reading
 	r.record(func(now Moment) { reading.Called = now })
-	reading.Deadline = handle.Deadline()
-	return reading
+	reading.Deadline = handle.Deadline() // without the mutex: it may move until Returned
+	r.record(func(now Moment) {
+		reading.Returned = now
+		t := r.termination(handle)
+		t.Readings = append(t.Readings, reading)
+		change(t, now)
+	})
 }
 
 // termination returns the record of a termination. If there is none, it makes one, with a goroutine that records the
@@ -155,19 +140,16 @@ func (r *Record) termination(handle *lifecycle.Termination) *Termination {
 	if i < 0 {
 		i = len(r.terminations)
 		r.terminations = append(r.terminations, &Termination{handle: handle})
-		go r.awaitDone(r.terminations[i])
+		go r.awaitDone(handle)
 	}
 	return r.terminations[i]
 }
 
 // awaitDone waits for the end of a termination, and records it with the result and the last deadline.
-func (r *Record) awaitDone(t *Termination) {
-	<-t.handle.Done()
-	result, reading := t.handle.Result(), r.readDeadline(t.handle)
-	r.record(func(now Moment) {
-		reading.Returned = now
-		t.Done, t.Result, t.Readings = now, result, append(t.Readings, reading)
-	})
+func (r *Record) awaitDone(handle *lifecycle.Termination) {
+	<-handle.Done()
+	result := handle.Result()
+	r.addReading(handle, func(t *Termination, now Moment) { t.Done, t.Result = now, result })
 }
 
 // KillPod calls Terminate and Wait.
@@ -188,12 +170,7 @@ func (t *Terminator) Shorten(handle *lifecycle.Termination, seconds int64) bool 
 		termination.Shortens = append(termination.Shortens, request)
 	})
 	shortened := handle.Shorten(seconds)
-	reading := t.record.readDeadline(handle)
-	t.record.record(func(now Moment) {
-		request.Returned, reading.Returned = now, now
-		termination := t.record.termination(handle)
-		termination.Readings = append(termination.Readings, reading)
-	})
+	t.record.addReading(handle, func(_ *Termination, now Moment) { request.Returned = now })
 	return shortened
 }
 
@@ -218,9 +195,8 @@ func (t *Terminator) KillContainer(ctx context.Context, pod *v1.Pod, c lifecycle
 	return result, err
 }
 
-// Start records the call, and when the function that starts the container was called and returned. If the pod's
-// termination has ended when Start returns, Start also records its result, because a start that ends late begins a
-// termination without a Terminate call.
+// Start records the call, and when the function that starts the container was called and returned. If the pod's termination
+// has ended when Start returns, Start also records that: a start that ends late begins a termination without a Terminate call.
 func (t *Terminator) Start(ctx context.Context, pod *v1.Pod, name string, start func(context.Context) error) error {
 	if pod == nil || start == nil {
 		return t.Terminator.Start(ctx, pod, name, start)
@@ -240,8 +216,12 @@ func (t *Terminator) Start(ctx context.Context, pod *v1.Pod, name string, start 
 	})
 	if handle, found := t.Termination(pod); found && isDone(handle) {
 		result := handle.Result()
-		r.record(func(Moment) { s.Result = &result })
-		r.addTermination(handle, pod, nil) // nil: no Terminate call
+		r.addReading(handle, func(t *Termination, _ Moment) {
+			s.Result = &result
+			if isUnknown := t.Pod == nil; isUnknown { // no Terminate call has returned it, so this start has begun it
+				t.Pod, t.Key, t.BegunByStart = pod, s.Pod, true
+			}
+		})
 	}
 	returned(err)
 	return err
