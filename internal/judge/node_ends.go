@@ -13,8 +13,8 @@ func (h *nodeHistory) shutdownRefusesPods(state NodeFact) {
 }
 
 // killedPodsStayRefusedOthersAreReady checks the pods that run at the end. A pod that was signalled must be refused, even
-// if its kill was given up, or another agent has begun since. Any other pod is ready unless a shutdown is in progress: a
-// shutdown marks pods as not ready before it kills them, and its cancellation must revert that.
+// if its kill was given up, or another agent has begun since. Any other pod is ready: a shutdown marks pods as not ready before
+// it kills them, and its cancellation must revert that.
 func (h *nodeHistory) killedPodsStayRefusedOthersAreReady(end NodeFact) {
 	for _, p := range h.pods {
 		isRefused := end.Refuses || slices.Contains(end.Pods, p.name)

@@ -190,6 +190,8 @@ func (h *nodeHistory) addPodFact(f NodeFact) {
 		h.addAnswer(p, f)
 	case NodeCounted:
 		p.counted = f
+	case NodeStarts:
+		p.knownEnd = NodeFact{} // its previous run gets no final status any more
 	case NodeTold:
 		p.hasFinalStatus = true
 	default:

@@ -2,6 +2,8 @@ package judge
 
 import (
 	"time"
+
+	"github.com/kubegrace/kubegrace/internal/times"
 )
 
 // logIsSyncedBeforeRelease: the lock is released only when the log is safely on disk: each pod that this agent was the
@@ -25,8 +27,8 @@ type nodeLock struct {
 }
 
 // lockIsReleasedOnceInTime: each inhibitor lock is released once, and not after the time that the agent has announced for
-// it (NodeSuspended). The announced time only moves earlier. If it has already passed, the lock must be released now. When
-// Run ends, the lock may be released without an announced time. A lock that is taken again has a new time.
+// it (NodeSuspended). The announced time only moves earlier. When Run ends, the lock may be released without an announced
+// time. A lock that is taken again has a new time.
 func (h *nodeHistory) lockIsReleasedOnceInTime(f NodeFact) {
 	lock := &h.lock
 	hasTime := !lock.releaseBy.IsZero()
@@ -41,7 +43,7 @@ func (h *nodeHistory) lockIsReleasedOnceInTime(f NodeFact) {
 		if lock.isReleased {
 			h.violation(f, "it was released")
 		}
-		lock.announcedFor, lock.releaseBy = f.Until, f.Until
+		lock.announcedFor, lock.releaseBy = f.Until, times.Later(f.Until, f.At) // a time that has passed means now
 	case NodeReleased:
 		switch {
 		case lock.isReleased:

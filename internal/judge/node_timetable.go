@@ -25,7 +25,7 @@ func (h *nodeHistory) windowsOnlyMoveEarlier(f NodeFact) {
 	case NodeState: // the step has ended
 		previous.isStored = true
 	case NodeAgentBegan:
-		isInLog := previous.isStored && !previous.ByTerminateAll
+		isInLog := previous.isStored && !previous.ByTerminateAll && !previous.NoLog
 		if hasReadLog := !f.NoLog; !hasReadLog || !isInLog { // the agent cannot know it
 			*previous = nodeTimetable{}
 		}

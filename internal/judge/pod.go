@@ -81,8 +81,7 @@ type podHistory struct {
 	rule         string // the name of the rule that is checked
 	violations   []string
 	key          string
-	ids          map[string]bool // the IDs of all its containers
-	lists        []*List         // the successful ones, in the order in which they returned
+	lists        []*List // the successful ones, in the order in which they returned
 	stops        []*Stop
 	hooks        []*Hook
 	starts       []*Start
@@ -99,7 +98,7 @@ func (r *Record) podHistories() []*podHistory {
 	pods := map[string]*podHistory{}
 	historyOf := func(key string) *podHistory {
 		if pods[key] == nil {
-			pods[key] = &podHistory{Record: r, key: key, ids: map[string]bool{}}
+			pods[key] = &podHistory{Record: r, key: key}
 		}
 		return pods[key]
 	}
@@ -123,19 +122,22 @@ func (r *Record) podHistories() []*podHistory {
 	for _, request := range r.kills {
 		p := historyOf(request.Key)
 		p.kills = append(p.kills, request)
-		p.ids[request.target().ID] = true
 	}
 	for _, request := range r.forgets {
-		historyOf(request.Key).forgets = append(historyOf(request.Key).forgets, request)
+		p := historyOf(request.Key)
+		p.forgets = append(p.forgets, request)
 	}
 	for _, h := range r.hooks {
-		historyOf(h.Pod).hooks = append(historyOf(h.Pod).hooks, h)
+		p := historyOf(h.Pod)
+		p.hooks = append(p.hooks, h)
 	}
 	for _, s := range r.starts {
-		historyOf(s.Pod).starts = append(historyOf(s.Pod).starts, s)
+		p := historyOf(s.Pod)
+		p.starts = append(p.starts, s)
 	}
 	for _, run := range r.runs {
-		historyOf(run.Pod).runs = append(historyOf(run.Pod).runs, run)
+		p := historyOf(run.Pod)
+		p.runs = append(p.runs, run)
 	}
 	// Runs that only KillContainer names come last. They may lack Began, so each is added only if no known run matches.
 	for _, request := range r.kills {
@@ -154,18 +156,16 @@ func (r *Record) podHistories() []*podHistory {
 // addKnown adds the runs that are not known yet.
 func (p *podHistory) addKnown(containers []lifecycle.Container) {
 	for _, c := range containers {
-		p.ids[c.ID] = true
 		if !hasRun(p.known, c) {
 			p.known = append(p.known, c)
 		}
 	}
 }
 
-// addStops adds the stops of the pod: the StopPod calls that name it, and the StopContainer calls with one of its container
-// IDs. p.ids must be complete before that.
+// addStops adds the stops of the pod: the StopPod calls that name it, and the StopContainer calls with the ID of a known run.
 func (p *podHistory) addStops() {
 	for _, s := range p.Record.stops {
-		if s.Pod == p.key || p.ids[s.ID] {
+		if s.Pod == p.key || len(withID(p.known, s.ID)) > 0 {
 			p.stops = append(p.stops, s)
 		}
 	}

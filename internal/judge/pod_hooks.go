@@ -76,12 +76,7 @@ func (p *podHistory) runsBefore(id string, end Moment) (runs []lifecycle.Contain
 	for _, l := range p.lists {
 		add(l.Returned, l.Running)
 	}
-	for _, t := range p.terminations {
-		for _, request := range t.Requests {
-			add(request.Called, request.Containers)
-		}
-	}
-	for _, request := range p.kills {
+	for _, request := range p.stopRequests() {
 		add(request.Called, request.Containers)
 	}
 	return runs

@@ -78,16 +78,19 @@ func (p *podHistory) candidates(s *Stop) (runs []lifecycle.Container) {
 	return withID(p.known, s.ID)
 }
 
-// hasSeveralRuns reports whether several runs had this ID, so that a hook or a call with the ID may be for any of them.
-func (p *podHistory) hasSeveralRuns(id string) bool { return len(withID(p.known, id)) > 1 }
-
-// stopsAsUnit reports whether StopPod stops all containers of the pod at once. They then have one deadline, the earliest.
-func (p *podHistory) stopsAsUnit() bool { return p.options.Pods != nil }
-
 // isOneAttempt reports whether any request for the pod has OneAttempt: its caller repeats failed stops, the terminator does
 // not.
 func (p *podHistory) isOneAttempt() bool {
-	return slices.ContainsFunc(p.terminations, (*Termination).isOneAttempt) || slices.ContainsFunc(p.kills, func(request *Request) bool { return request.OneAttempt })
+	return slices.ContainsFunc(p.stopRequests(), func(request *Request) bool { return request.OneAttempt })
+}
+
+// stopRequests returns all calls of Terminate and KillContainer for the pod.
+func (p *podHistory) stopRequests() []*Request {
+	requests := slices.Clone(p.kills)
+	for _, t := range p.terminations {
+		requests = append(requests, t.Requests...)
+	}
+	return requests
 }
 
 // cannotList reports whether the runtime cannot list containers at all.

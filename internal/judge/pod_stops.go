@@ -98,12 +98,14 @@ func (p *podHistory) repeatBy(stops []*Stop) time.Time {
 
 // needsNoRepeat reports whether the run need not be stopped again by a time.
 func (p *podHistory) needsNoRepeat(d *duty, nextBy time.Time) bool {
-	showsEnd := func(l *List) bool { return l.provesEnd(d.run, d.lastStop().Called.At) }
+	first, last := d.stops[0].Called, d.lastStop().Called
+	showsEnd := func(l *List) bool { return l.provesEnd(d.run, last.At) }
+	giveUpAt := times.Later(p.earliestDeadline(last, d.run), first.At).Add(p.options.GiveUpAfter)
 	switch {
 	case p.isOneAttempt(): // the caller repeats failed stops
 	case !d.usesLists() || p.stopProvedEnd(d.run.ID, d.Done): // the success of the stop is enough
 	case d.Done.By(nextBy) || p.closedAt().By(nextBy): // nothing is stopped any more
-	case !nextBy.Before(p.earliestDeadline(d.lastStop().Called, d.run).Add(p.options.GiveUpAfter)): // it is given up
+	case !nextBy.Before(giveUpAt):
 	case slices.ContainsFunc(p.lists, showsEnd):
 	default:
 		return false
@@ -204,11 +206,7 @@ func (p *podHistory) requireEnd(call string, called, ended Moment) {
 // call. All requests count, because others may stop the same containers.
 func (p *podHistory) lastDeadline(called, ended Moment) time.Time {
 	last := called.At
-	requests := slices.Clone(p.kills)
-	for _, t := range p.terminations {
-		requests = append(requests, t.Requests...)
-	}
-	for _, request := range requests {
+	for _, request := range p.stopRequests() {
 		if request.Called.Before(ended) {
 			last = times.Later(last, request.Deadline)
 		}

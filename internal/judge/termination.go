@@ -54,12 +54,6 @@ func (t *Termination) names(id string) bool {
 	return slices.ContainsFunc(t.Requests, func(request *Request) bool { return len(withID(request.Containers, id)) > 0 })
 }
 
-// isOneAttempt reports whether a request for the termination has OneAttempt: its caller repeats failed stops, the terminator
-// does not.
-func (t *Termination) isOneAttempt() bool {
-	return slices.ContainsFunc(t.Requests, func(request *Request) bool { return request.OneAttempt })
-}
-
 // lastDeadline returns the earliest deadline that was read. It is the last deadline, because a deadline only moves
 // earlier.
 func (t *Termination) lastDeadline() (last time.Time) {
