@@ -67,7 +67,7 @@ func (p *podHistory) requireEndProved(run lifecycle.Container, outcome lifecycle
 func (p *podHistory) noRunningPodIsReportedEnded() {
 	for _, t := range p.terminations {
 		isJudged := !t.Done.IsZero() && t.usesLists() && !t.forgotten.By(t.Done.At)
-		if !isJudged || leavesContainers(&t.Result) {
+		if !isJudged || len(notEnded(t.Result)) > 0 {
 			continue
 		}
 		for _, s := range p.starts {
@@ -107,7 +107,8 @@ func (p *podHistory) killedIsNotGraceful() {
 			result := t.resultOf(run.Container)
 			isGraceful := result != nil && result.Outcome == lifecycle.OutcomeGraceful
 			wasKilled := run.EndedBy == "KILL" && run.Exit.isBetween(t.called(), t.Done)
-			if isGraceful && wasKilled {
+			saidEnd := func(s *Stop) bool { return s.succeeded() && s.Returned.Before(run.Exit) } // the runtime was wrong: it killed the run later
+			if isGraceful && wasKilled && !slices.ContainsFunc(p.stopsOf(run.Container), saidEnd) {
 				p.violation(run.Exit.At, "%q", run.ID)
 			}
 		}
@@ -142,7 +143,7 @@ func (p *podHistory) failedStopsAreLogged() {
 		next := slices.IndexFunc(p.stops[i+1:], func(again *Stop) bool { // the first call for the container after this failure
 			return again.ID == s.ID && s.Returned.Before(again.Called) && !s.Returned.At.Equal(again.Called.At)
 		})
-		if len(p.logs) == 0 || !isFailure || next < 0 {
+		if len(p.logs) == 0 || !isFailure || next < 0 || p.changesNothing(s) {
 			continue
 		}
 		again := p.stops[i+1+next].Called
@@ -153,6 +154,15 @@ func (p *podHistory) failedStopsAreLogged() {
 			p.violation(again.At, "stop(%d) of %q failed, which was not logged", s.Seconds, s.ID)
 		}
 	}
+}
+
+// changesNothing reports whether the failure of a stop changes nothing, because another stop of the same container succeeded
+// while the failed call was in progress.
+func (p *podHistory) changesNothing(failed *Stop) bool {
+	return slices.ContainsFunc(p.stops, func(other *Stop) bool {
+		isDuring := !other.Returned.At.Before(failed.Called.At) && other.Returned.Before(failed.Returned)
+		return other.ID == failed.ID && other.succeeded() && isDuring
+	})
 }
 
 // failedListsAreLogged: if a list of the pod fails, an error is logged, because a pod whose containers cannot be listed does

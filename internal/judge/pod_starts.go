@@ -58,16 +58,18 @@ func (p *podHistory) isCleanedByOther(s *Start) bool {
 }
 
 // requireStopped records a violation if no list was requested between the end of a start and the return of the Start call,
-// or if such a list has a container that was not stopped. There need be no list if a container is reported as not ended.
+// or if such a list has a container that was not stopped. A container need not be stopped, or even listed, if the result says
+// that it may still run.
 func (p *podHistory) requireStopped(s *Start) {
 	isBetween := func(l *List) bool { return s.Ended.Before(l.Called) && l.Returned.Before(s.Returned) }
-	isReported := s.Result != nil && leavesContainers(s.Result)
-	if !slices.ContainsFunc(p.lists, isBetween) && !isReported {
+	left := notEnded(s.Result)
+	if len(left) == 0 && !slices.ContainsFunc(p.lists, isBetween) {
 		p.violation(s.Returned.At, "Start(%s) returned, but no list was requested", s.Name)
 	}
 	for _, l := range p.lists {
 		for _, c := range l.Running {
-			if isBetween(l) && len(p.stopsOf(c)) == 0 {
+			isLeft, wasStopped := len(withID(left, c.ID)) > 0, len(p.stopsOf(c)) > 0
+			if isBetween(l) && !wasStopped && !isLeft {
 				p.violation(s.Returned.At, "Start(%s) returned, but %q was not stopped", s.Name, c.ID)
 			}
 		}

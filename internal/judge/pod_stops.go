@@ -25,14 +25,25 @@ func (p *podHistory) everyRunIsStoppedByItsDeadline() {
 	}
 }
 
-// latestStop returns the latest time of the stop that everyRunIsStoppedByItsDeadline demands: the stop is due then or, if an
-// earlier one did not end the run, a list and a pause later.
+// latestStop returns the latest time of the stop that everyRunIsStoppedByItsDeadline demands. The stop is due then or, if an
+// earlier one did not end the run, a list and a pause later. A StopPod call also waits for the end of the StopPod calls for
+// containers that were known earlier.
 func (p *podHistory) latestStop(d *duty) time.Time {
-	due := d.due()
-	if slices.ContainsFunc(d.stops, func(s *Stop) bool { return s.Returned.By(due) }) {
-		return due.Add(p.repeatPause())
+	due, known := d.due(), p.firstKnown(d.run)
+	var earlier []*Stop // the StopPod calls for containers that were known earlier
+	for _, s := range p.stops {
+		if s.isStopPod() && s.Called.Before(known) {
+			earlier = append(earlier, s)
+		}
 	}
-	return due
+	switch {
+	case len(earlier) > 0:
+		return times.Later(due.Add(p.repeatPause()), p.repeatBy(earlier))
+	case slices.ContainsFunc(d.stops, func(s *Stop) bool { return s.Returned.By(due) }):
+		return due.Add(p.repeatPause())
+	default:
+		return due
+	}
 }
 
 // needsNoStop reports whether the run need not have been stopped by a time.

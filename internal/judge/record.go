@@ -124,7 +124,7 @@ type Start struct {
 
 	Pod, Name    string
 	Begun, Ended Moment
-	Result       *lifecycle.Result // the pod's termination, if it had ended when Start returned
+	Result       lifecycle.Result // of the pod's termination, if it had ended when Start returned
 }
 
 // Request is a call of Terminate, KillContainer, Shorten or Forget, or a failed postStart hook, after which PostStart

@@ -113,9 +113,14 @@ func hasEnded(o lifecycle.Outcome) bool {
 	return o != "" && o != lifecycle.OutcomeRuntimeStuck && o != lifecycle.OutcomeLeftRunning
 }
 
-// leavesContainers reports whether a termination has reported a container that has not ended.
-func leavesContainers(r *lifecycle.Result) bool {
-	return slices.ContainsFunc(r.Containers, func(c lifecycle.ContainerResult) bool { return !hasEnded(c.Outcome) })
+// notEnded returns the containers that have not ended according to a result.
+func notEnded(r lifecycle.Result) (left []lifecycle.Container) {
+	for _, c := range r.Containers {
+		if !hasEnded(c.Outcome) {
+			left = append(left, lifecycle.Container{Name: c.Name, ID: c.ID})
+		}
+	}
+	return left
 }
 
 // target returns the container that a KillContainer call is to stop.

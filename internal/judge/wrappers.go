@@ -217,7 +217,7 @@ func (t *Terminator) Start(ctx context.Context, pod *v1.Pod, name string, start 
 	if handle, found := t.Termination(pod); found && isDone(handle) {
 		result := handle.Result()
 		r.addReading(handle, func(t *Termination, _ Moment) {
-			s.Result = &result
+			s.Result = result
 			if isUnknown := t.Pod == nil; isUnknown { // no Terminate call has returned it, so this start has begun it
 				t.Pod, t.Key, t.BegunByStart = pod, s.Pod, true
 			}
