@@ -13,15 +13,18 @@ func (p *podHistory) sidecarsStopLast() {
 			continue
 		}
 		for _, t := range p.terminations {
-			isOrdered := t.mayBeInProgress(s.Called) && !t.forgotten.Before(s.Called) // after Forget, nothing is known to need it
-			if dependent := p.dependentOf(t, p.candidates(s)[0], s.Called); isOrdered && dependent != "" {
+			isForgotten := t.forgotten.Before(s.Called) // then the terminator does not know what needs the sidecar
+			if isForgotten || !t.mayBeInProgress(s.Called) {
+				continue
+			}
+			if dependent := p.dependentOf(t, p.candidates(s)[0], s.Called); dependent != "" {
 				p.violation(s.Called.At, "stop(%d) of sidecar %q while %s", s.Seconds, s.ID, dependent)
 			}
 		}
 	}
 }
 
-// isOutOfOrder reports whether a stop of a container need not wait for others, or may be one that need not.
+// isOutOfOrder reports whether a StopContainer call may be one that need not wait for other containers.
 func (p *podHistory) isOutOfOrder(s *Stop) bool {
 	isKill := func(request *Request) bool { return request.target().ID == s.ID && request.Called.Before(s.Called) }
 	switch {

@@ -138,15 +138,12 @@ func (p *podHistory) failuresAreReported() {
 // failedStopsAreLogged: before a container is stopped again, the failure of the last stop is logged as an error: the line
 // says why the pod takes long. If the test records no log, nothing is judged.
 func (p *podHistory) failedStopsAreLogged() {
-	for i, s := range p.stops {
+	for _, s := range p.stops {
 		isFailure := !s.Returned.IsZero() && !s.succeeded() && !errors.Is(s.Err, context.Canceled)
-		next := slices.IndexFunc(p.stops[i+1:], func(again *Stop) bool { // the first call for the container after this failure
-			return again.ID == s.ID && s.Returned.Before(again.Called) && !s.Returned.At.Equal(again.Called.At)
-		})
-		if len(p.logs) == 0 || !isFailure || next < 0 || p.changesNothing(s) {
+		again := p.calledAgain(s)
+		if len(p.logs) == 0 || !isFailure || again.IsZero() || p.changesNothing(s) {
 			continue
 		}
-		again := p.stops[i+1+next].Called
 		isLine := func(line LogEntry) bool {
 			return line.IsError && line.Before(again) && strings.Contains(line.Text, p.key) && strings.Contains(line.Text, s.ID)
 		}
@@ -154,6 +151,17 @@ func (p *podHistory) failedStopsAreLogged() {
 			p.violation(again.At, "stop(%d) of %q failed, which was not logged", s.Seconds, s.ID)
 		}
 	}
+}
+
+// calledAgain returns when a container was stopped again after a stop had returned; zero: never. A call at the very time of the
+// return may have been made before it.
+func (p *podHistory) calledAgain(s *Stop) Moment {
+	for _, again := range p.stops {
+		if again.ID == s.ID && s.Returned.Before(again.Called) && !s.Returned.At.Equal(again.Called.At) {
+			return again.Called
+		}
+	}
+	return Moment{}
 }
 
 // changesNothing reports whether the failure of a stop changes nothing, because another stop of the same container succeeded
