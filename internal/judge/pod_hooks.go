@@ -36,7 +36,7 @@ func (p *podHistory) mayBeNewRun(id string, from, to Moment) bool {
 }
 
 // isUnlistedOrReplaced reports whether a list that returned between two moments has no run with the ID, or another run with
-// it than the first of these lists.
+// it than the first of these lists or than a list that was the newest one before (newestLists).
 func (p *podHistory) isUnlistedOrReplaced(id string, from, to Moment) bool {
 	var runs []lifecycle.Container // with the ID, in the lists between the moments
 	for _, l := range p.lists {
@@ -48,6 +48,9 @@ func (p *podHistory) isUnlistedOrReplaced(id string, from, to Moment) bool {
 			return true
 		}
 		runs = append(runs, listed[0])
+	}
+	for _, l := range p.newestLists(from) {
+		runs = append(runs, withID(l.Running, id)...)
 	}
 	isOther := func(c lifecycle.Container) bool { return !isSameRun(c, runs[0]) }
 	return slices.ContainsFunc(runs, isOther)

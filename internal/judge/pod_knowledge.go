@@ -54,11 +54,14 @@ func (p *podHistory) firstKnown(c lifecycle.Container) Moment {
 }
 
 // stopsOf returns the calls that stop a run: StopPod calls once the run was known, and StopContainer calls with its ID. If
-// several runs share the ID, a call stops the one that was listed last before it.
+// several runs share the ID, a call stops the one that was listed last before it. A run that was named without Began
+// may be any run with the ID.
 func (p *podHistory) stopsOf(c lifecycle.Container) (stops []*Stop) {
+	mayBeRun := func(other lifecycle.Container) bool { return other.Began.IsZero() || isSameRun(c, other) }
 	for _, s := range p.stops {
 		stopsPod := s.isStopPod() && p.firstKnown(c).Before(s.Called)
-		if stopsPod || hasRun(p.candidates(s), c) {
+		stopsRun := s.ID == c.ID && slices.ContainsFunc(p.candidates(s), mayBeRun)
+		if stopsPod || stopsRun {
 			stops = append(stops, s)
 		}
 	}

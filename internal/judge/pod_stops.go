@@ -111,6 +111,7 @@ func (p *podHistory) repeatBy(stops []*Stop) time.Time {
 func (p *podHistory) needsNoRepeat(d *duty, nextBy time.Time) bool {
 	first, last := d.stops[0].Called, d.lastStop().Called
 	showsEnd := func(l *List) bool { return l.provesEnd(d.run, last.At) }
+	showedEnd := func(l *List) bool { return l.provesEnd(d.run, first.At) }
 	giveUpAt := times.Later(p.earliestDeadline(last, d.run), first.At).Add(p.options.GiveUpAfter)
 	switch {
 	case p.isOneAttempt(): // the caller repeats failed stops
@@ -118,6 +119,7 @@ func (p *podHistory) needsNoRepeat(d *duty, nextBy time.Time) bool {
 	case d.Done.By(nextBy) || p.closedAt().By(nextBy): // nothing is stopped any more
 	case !nextBy.Before(giveUpAt):
 	case slices.ContainsFunc(p.lists, showsEnd):
+	case slices.ContainsFunc(p.newestLists(last), showedEnd): // the last call was a StopPod call for other containers
 	default:
 		return false
 	}
