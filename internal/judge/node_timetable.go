@@ -1,6 +1,7 @@
 package judge
 
 import (
+	"slices"
 	"time"
 
 	"github.com/kubegrace/kubegrace/internal/times"
@@ -69,8 +70,9 @@ func nodeBucket(windows []NodeWindow, priority int32) int {
 
 // nodeTurn is the turn of a drain: the time in which the drain kills the pods of one bucket and waits for them.
 type nodeTurn struct {
-	state NodeFact  // the last NodeState fact; its Drain is 0 before the first one of a drain
-	began time.Time // when the turn began, which may be before its first kill
+	windows []NodeWindow // of the newest timetable
+	state   NodeFact     // the last NodeState fact; its Drain is 0 before the first one of a drain
+	began   time.Time    // when the turn began, which may be before its first kill
 }
 
 // bucketsDoNotOverlap: a drain kills no pod before the turn of its bucket, and ends a turn only when all pods that were
@@ -81,9 +83,11 @@ type nodeTurn struct {
 func (h *nodeHistory) bucketsDoNotOverlap(f NodeFact) {
 	t := &h.turn
 	switch f.What {
+	case NodeWindows:
+		t.setWindows(f)
 	case NodeKill:
 		p := h.pod(f.Pod)
-		bucket := nodeBucket(h.windows.Windows, p.priority)
+		bucket := nodeBucket(t.windows, p.priority)
 		isTooEarly := bucket > f.Done
 		if h.isFirstOfDrain(f) && isTooEarly {
 			h.violation(f, "its bucket is %d, and only %d are over", bucket, f.Done)
@@ -103,6 +107,19 @@ func (h *nodeHistory) bucketsDoNotOverlap(f NodeFact) {
 	}
 }
 
+// setWindows replaces the windows by those of a new timetable. A bucket whose KillsEnd has passed keeps it: the drain may have
+// gone on to the next bucket at that time, and a later KillsEnd would make this look too early.
+func (t *nodeTurn) setWindows(f NodeFact) {
+	previous := t.windows
+	t.windows = slices.Clone(f.Windows)
+	isSameDrain := f.Shutdown == t.state.Drain
+	for i := range min(len(previous), len(t.windows)) {
+		if hasPassed := previous[i].KillsEnd.Before(f.At); isSameDrain && hasPassed {
+			t.windows[i].KillsEnd = previous[i].KillsEnd
+		}
+	}
+}
+
 // endTurn ends the turn of a bucket. A turn must wait for the pods of its bucket and of lower ones that the agent has
 // killed, unless an earlier turn of the drain has waited for them. If the turn ends before its time is over, each such pod
 // that still runs is a violation.
@@ -110,7 +127,7 @@ func (h *nodeHistory) endTurn(turn int, f NodeFact) {
 	t := &h.turn
 	turnEnd := h.turnEnd(turn)
 	for _, p := range h.pods {
-		if !p.awaitEnd || nodeBucket(h.windows.Windows, p.priority) > turn {
+		if !p.awaitEnd || nodeBucket(t.windows, p.priority) > turn {
 			continue
 		}
 		if !p.wasAwaited && f.At.Before(turnEnd) {
@@ -124,7 +141,7 @@ func (h *nodeHistory) endTurn(turn int, f NodeFact) {
 // turnEnd returns when the time of a turn is over: at the bucket's KillsEnd or, with NoRollOver, when the bucket's own time,
 // counted from the beginning of the turn, is over, if that is earlier. A bucket without time waits for nobody: zero.
 func (h *nodeHistory) turnEnd(turn int) time.Time {
-	w := h.windows.Windows[turn]
+	w := h.turn.windows[turn]
 	switch {
 	case w.OwnTime == 0:
 		return time.Time{}
