@@ -111,14 +111,14 @@ func (h *Hook) isFor(d *duty) bool {
 // isOver reports whether a hook has returned, or its context has ended, by a time.
 func (h *Hook) isOver(end time.Time) bool { return h.Cancelled.By(end) || h.Returned.By(end) }
 
-// hooksAreReportedAsTheyEnded: the outcome that a termination reports for a hook that ran during it is what the hook did. If
-// several hooks had the ID of the container, which means several runs, one of them must have ended so.
+// hooksAreReportedAsTheyEnded: the outcome that a termination reports for a hook is what the hook did. Judged are only
+// containers for whose ID exactly one hook ran, and that during the termination: several hooks mean several runs.
 func (p *podHistory) hooksAreReportedAsTheyEnded() {
 	for _, c := range p.results() {
 		t := c.termination
-		isDuring := func(h *Hook) bool { return h.ID == c.ID && h.Called.isBetween(t.returned(), t.Done) }
-		fits := func(h *Hook) bool { return isDuring(h) && h.mayBeReportedAs(c.Hook.Outcome, t) }
-		if slices.ContainsFunc(p.hooks, isDuring) && !slices.ContainsFunc(p.hooks, fits) {
+		hooks := slices.DeleteFunc(slices.Clone(p.hooks), func(h *Hook) bool { return h.ID != c.ID })
+		isJudged := len(hooks) == 1 && hooks[0].Called.isBetween(t.returned(), t.Done)
+		if isJudged && !hooks[0].mayBeReportedAs(c.Hook.Outcome, t) {
 			p.violation(t.Done.At, "the hook of %q is %s", c.ID, c.Hook.Outcome)
 		}
 	}
