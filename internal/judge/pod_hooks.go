@@ -28,7 +28,7 @@ func (p *podHistory) mayBeNewRun(id string, from, to Moment) bool {
 	switch {
 	case p.successProvesEnd(id) && slices.ContainsFunc(p.stops, isEnd):
 	case p.forgottenAfter(from).Before(to): // the terminator does not know the first hook any more
-	case p.isUnlistedOrReplaced(id, from, to):
+	case p.isUnlistedOrReplaced(id, from, to), p.isUnnamed(id, from, to): // the first run had ended
 	default:
 		return false
 	}
@@ -132,7 +132,8 @@ func (h *Hook) mayBeReportedAs(outcome lifecycle.HookOutcome, t *Termination) bo
 	case lifecycle.HookCompleted:
 		return hasReturned && h.Err == nil
 	case lifecycle.HookFailed:
-		return hasReturned && h.Err != nil && !wasCancelled && h.Returned.At.Before(t.lastDeadline())
+		deadline := t.deadlineInForce(h.Returned.At) // zero: the termination began at that very time
+		return hasReturned && h.Err != nil && !wasCancelled && (deadline.IsZero() || h.Returned.At.Before(deadline))
 	case lifecycle.HookCut:
 		return hasReturned && (h.Err != nil || h.IsSleep) // a sleep that ended because its container exited is cut without an error
 	case lifecycle.HookAbandoned:

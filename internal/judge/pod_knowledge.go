@@ -139,3 +139,6 @@ func (p *podHistory) closedAt() Moment {
 	}
 	return p.closes[0].Called
 }
+
+// stopsAsUnit reports whether StopPod stops all containers of the pod at once. They then have one deadline, the earliest.
+func (p *podHistory) stopsAsUnit() bool { return p.options.Pods != nil }

@@ -27,9 +27,11 @@ func (p *podHistory) sidecarsStopLast() {
 // isOutOfOrder reports whether a StopContainer call may be one that need not wait for other containers.
 func (p *podHistory) isOutOfOrder(s *Stop) bool {
 	isKill := func(request *Request) bool { return request.target().ID == s.ID && request.Called.Before(s.Called) }
+	isRepeated := func(earlier *Stop) bool { return s.ID == earlier.ID && earlier.Called.Before(s.Called) }
 	switch {
 	case !s.Called.At.Before(p.earliestDeadline(s.Called, p.candidates(s)...)): // the wait ends at the deadline
 	case slices.ContainsFunc(p.kills, isKill): // KillContainer stops a container at once
+	case slices.ContainsFunc(p.stops, isRepeated): // its turn has come already, perhaps in a termination that was forgotten
 	default:
 		return false
 	}

@@ -106,7 +106,7 @@ func (p *podHistory) killedIsNotGraceful() {
 		for _, run := range p.runs {
 			result := t.resultOf(run.Container)
 			isGraceful := result != nil && result.Outcome == lifecycle.OutcomeGraceful
-			wasKilled := run.EndedBy == "KILL" && run.Exit.isBetween(t.called(), t.Done)
+			wasKilled := run.EndedBy == "KILL" && run.Exit.isBetween(t.returned(), t.Done)
 			saidEnd := func(s *Stop) bool { return s.succeeded() && s.Returned.Before(run.Exit) } // the runtime was wrong: it killed the run later
 			if isGraceful && wasKilled && !slices.ContainsFunc(p.stopsOf(run.Container), saidEnd) {
 				p.violation(run.Exit.At, "%q", run.ID)
@@ -153,15 +153,14 @@ func (p *podHistory) failedStopsAreLogged() {
 	}
 }
 
-// calledAgain returns when a container was stopped again after a stop had returned; zero: never. A call at the very time of the
-// return may have been made before it.
+// calledAgain returns when a container was stopped again after a stop had returned; zero: never, or at the very time of the
+// return: that call may have been made before it.
 func (p *podHistory) calledAgain(s *Stop) Moment {
-	for _, again := range p.stops {
-		if again.ID == s.ID && s.Returned.Before(again.Called) && !s.Returned.At.Equal(again.Called.At) {
-			return again.Called
-		}
+	i := slices.IndexFunc(p.stops, func(again *Stop) bool { return again.ID == s.ID && s.Returned.Before(again.Called) })
+	if i < 0 || p.stops[i].Called.At.Equal(s.Returned.At) {
+		return Moment{}
 	}
-	return Moment{}
+	return p.stops[i].Called
 }
 
 // changesNothing reports whether the failure of a stop changes nothing, because another stop of the same container succeeded

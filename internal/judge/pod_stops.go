@@ -169,10 +169,14 @@ func (r result) run() lifecycle.Container {
 
 // resultDeadline returns the deadline that a container had when its termination ended.
 func (p *podHistory) resultDeadline(c result) time.Time {
-	if c.ID == "" {
+	switch {
+	case c.ID == "":
 		return c.termination.lastDeadline()
+	case p.stopsAsUnit(): // StopPod stops all containers at the earliest of their deadlines
+		return p.earliestDeadline(c.termination.Done, p.known...)
+	default:
+		return p.earliestDeadline(c.termination.Done, c.run())
 	}
-	return p.earliestDeadline(c.termination.Done, c.run())
 }
 
 // mayBeStuckEarly reports whether a container may be stuck before GiveUpAfter.
@@ -199,14 +203,14 @@ func (p *podHistory) nothingHangs() {
 	}
 }
 
-// requireEnd records a violation if a call has not ended in time. It has GiveUpAfter past the last deadline, and the time of a
-// pause and of calls that hang. After Close it must end within cancelSlack. A call that has not ended is judged as if it ended
-// now.
+// requireEnd records a violation if a call has not ended in time. It has GiveUpAfter past the last deadline and past the first
+// stop of each run, and the time of a pause and of calls that hang. After Close it must end within cancelSlack. A call that has
+// not ended is judged as if it ended now.
 func (p *podHistory) requireEnd(call string, called, ended Moment) {
 	if ended.IsZero() {
 		ended.At = time.Now()
 	}
-	end := p.lastDeadline(called, ended).Add(p.options.GiveUpAfter + maxPause + 4*p.options.StopTimeoutSlack + cancelSlack)
+	end := p.lastBeginning(called, ended).Add(p.options.GiveUpAfter + maxPause + 4*p.options.StopTimeoutSlack + cancelSlack)
 	if closed := p.closedAt(); !closed.IsZero() {
 		end = times.Earlier(end, times.Later(closed.At, called.At).Add(cancelSlack))
 	}
@@ -215,13 +219,21 @@ func (p *podHistory) requireEnd(call string, called, ended Moment) {
 	}
 }
 
-// lastDeadline returns the last deadline that a request for the pod has set before a call ended, but at least the time of the
-// call. All requests count, because others may stop the same containers.
-func (p *podHistory) lastDeadline(called, ended Moment) time.Time {
-	last := called.At
+// lastBeginning returns from when the pod's last container has GiveUpAfter: from the last deadline that a request for the pod
+// has set before a call ended (all count, because others may stop the same containers), or from the first stop of a run that was
+// listed later, but no later than GiveUpAfter past that deadline.
+func (p *podHistory) lastBeginning(called, ended Moment) time.Time {
+	deadline := called.At
 	for _, request := range p.stopRequests() {
 		if request.Called.Before(ended) {
-			last = times.Later(last, request.Deadline)
+			deadline = times.Later(deadline, request.Deadline)
+		}
+	}
+	last := deadline
+	for _, run := range p.known {
+		stops := p.stopsOf(run)
+		if len(stops) > 0 && stops[0].Called.Before(ended) && !stops[0].Called.At.After(deadline.Add(p.options.GiveUpAfter)) {
+			last = times.Later(last, stops[0].Called.At)
 		}
 	}
 	return last

@@ -214,6 +214,8 @@ func (t *Terminator) Start(ctx context.Context, pod *v1.Pod, name string, start 
 		defer func() { r.record(func(now Moment) { s.Ended = now }) }()
 		return start(ctx)
 	})
+	t.terminating.Lock()
+	defer t.terminating.Unlock()
 	if handle, found := t.Termination(pod); found && isDone(handle) {
 		result := handle.Result()
 		r.addReading(handle, func(t *Termination, _ Moment) {
