@@ -175,6 +175,10 @@ func nodeRecordsThatBreakARule() map[string]map[string]func(h changedNode) {
 		},
 		"the state is published before a kill": {
 			"not published": func(h changedNode) { h.drop(NodePublish, 1, "") },
+			"only an agent that has died was publishing": func(h changedNode) {
+				h.drop(NodePublish, 1, "")
+				h.insert(NodeAgentBegan, 0, NodeFact{What: NodePublish, Call: 9})
+			},
 		},
 		"the log is synced before the release": {
 			"no sync":              func(h changedNode) { h.drop(NodeSynced, 7, "") },
