@@ -43,12 +43,16 @@ func (n *Node) planObject(p *Pod) *v1.Pod {
 	return object
 }
 
-// markNotReadyThenKill sends NotReady for a pod, so that services send the pod no more requests. The pod is killed once
-// the API server has accepted NotReady, or at killBy. If NotReady is off, would change nothing, or cannot be sent in
-// time, the pod is killed at once.
+// markNotReadyThenKill sends NotReady for a pod, so that services send the pod no more requests. The pod is killed once the API
+// server has accepted NotReady, or at killBy. It is killed at once if
+//
+//   - NotReady is off;
+//   - NotReady would change nothing, because the pod is deleted or was signalled already;
+//   - killBy has come;
+//   - or the API server is taken to be down: the node state was to be published first, and the server has accepted nothing since.
 func (n *Node) markNotReadyThenKill(p *Pod, killBy time.Time) {
 	changesPod := n.Options.Steps.Readiness && !p.Deleted && !p.isSignalled()
-	// If the node state is published first, a server that has accepted nothing since then is taken to be down.
+	// publish resets acceptedAt.
 	isServerUp := !n.Options.Steps.Publish || !n.api.acceptedAt.IsZero()
 	if changesPod && isServerUp && n.now.Before(killBy) {
 		p.awaitsNotReady, p.update.notReadyBy = true, killBy

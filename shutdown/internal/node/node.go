@@ -47,7 +47,8 @@ type Node struct {
 	// shutdown, hostAnswer is applied again, because it may be about that shutdown.
 	hostAnswer Input
 	awaitsLog  bool // the input Opening has come, and Read has not
-	// earlyCancels has the cancellations by Trigger that came before the log was read. After Read they are applied again.
+	// earlyCancels has the cancellations by Trigger that came before the log was read. If the log has an unfinished shutdown,
+	// they are applied to it.
 	earlyCancels   []Event
 	unsettledUntil time.Time // when StateUnsettled, which only Read enters, ends even if the host has not answered; zero: never
 	shutdown       *Shutdown // the newest; nil: none

@@ -185,8 +185,10 @@ func (n *Node) closePrevious(pods []*Pod, sameBoot bool) {
 	}
 }
 
-// endWithBoot records that a pod of another boot has ended, and that an earlier NotReady does not count any more. A static pod
-// gets no final status: it may run again with the same UID, and the status would end the new run at the API server.
+// endWithBoot updates a pod of the log that ran in another boot, and so does not run any more. If it was terminating, it has
+// ended. An earlier NotReady is forgotten; a list that still shows it sets MaybeNotReady again (updateFromList). The final status
+// of a static pod is dropped, as if the API server had accepted it: the pod may run again with the same UID, and the status would
+// end the new run at the API server.
 func (p *Pod) endWithBoot(now time.Time) {
 	p.MaybeNotReady = false
 	if p.isTerminating() {
@@ -195,8 +197,8 @@ func (p *Pod) endWithBoot(now time.Time) {
 	p.StatusAccepted = p.StatusAccepted || p.Static
 }
 
-// adoptPod adds a pod of the log to the known pods, if its entry is still needed (isLogged). If this agent knows the pod too, it keeps the object of its own list. The rest depends on which agent has
-// signalled the pod:
+// adoptPod adds a pod of the log to the known pods, if its entry is still needed (isLogged). If this agent knows the pod too, it
+// keeps the object of its own list. The rest depends on which agent has signalled the pod:
 //
 //   - Both agents: the first signal and the earlier deadline count.
 //   - Only this agent: nothing changes, because the log knows less.

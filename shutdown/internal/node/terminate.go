@@ -88,15 +88,16 @@ func (n *Node) isDrainingForTerminateAll() bool {
 	return s != nil && s.isTerminateAll && s == n.terminateAll.shutdown
 }
 
-// addRunningPods adds the pods that are still terminating to the report of s. If s takes over the drain that
-// TerminateAll waits for, it adds all pods of that drain: TerminateAll returns the report of s.
+// addRunningPods adds to the report of s, the newest drain, the pods that an earlier drain has signalled and that are still
+// terminating. Until TerminateAll is done, it waits for the newest drain and returns that drain's report. So addRunningPods also
+// adds all pods of the drain that TerminateAll has waited for so far, even those that have ended.
 func (n *Node) addRunningPods(s *Shutdown) {
-	var takenOver *Shutdown // the drain that s takes over; nil: none
+	var replaced *Shutdown // the drain that TerminateAll has waited for so far, possibly s; nil: none
 	if !n.terminateAll.isDone {
-		takenOver = n.terminateAll.shutdown
+		replaced = n.terminateAll.shutdown
 	}
 	for _, p := range n.pods.all {
-		if (p.isTerminating() || p.belongsTo(takenOver)) && !p.belongsTo(s) {
+		if (p.isTerminating() || p.belongsTo(replaced)) && !p.belongsTo(s) {
 			n.addToShutdown(p, s)
 			n.markPodDirty(p)
 		}
