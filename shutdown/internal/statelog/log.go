@@ -111,13 +111,17 @@ func (l *Log) try(step, path string, operation func() error) error {
 }
 
 // Append queues entries to be appended to the log, and returns at once. It copies them with [node.Entries.Clone], so the
-// caller may go on to change its own. The write waits for [Log.Lock]; entries that wait are written together.
+// caller may go on to change its own. The write waits until [Log.Lock] has locked the folder. Entries that wait are written
+// together.
 //
-// The future completes when other processes can read the entries. A power cut may lose them until [Log.Sync]
-// has returned. The error is nil if nothing is stored at all (no folder, no lock, no boot ID), even after Close. Otherwise
-// there is an error after Close. A write that has failed is repeated after a pause, and by the next Append.
+// The future completes when other processes can read the entries, or with the error of the write. A failed write is repeated
+// after a pause, and by the next Append, but the future does not wait for that. A power cut may lose the entries until [Log.Sync]
+// has returned.
 //
-// If the log is of another boot, call Begin first.
+// If the log stores nothing at all, because it has no folder, could not lock it or has no boot ID, the error is always nil, even
+// after Close. Otherwise each Append after Close fails.
+//
+// If the log on the disk is of another boot, call Begin first.
 func (l *Log) Append(entries node.Entries) *call.Future[struct{}] {
 	copied := entries.Clone()
 	if waitingBatch := l.writes.appendToLast(copied); waitingBatch != nil {

@@ -131,8 +131,8 @@ func TestBeginReplacesTheLogOfAnotherBoot(t *testing.T) {
 	require.Equal(t, statelog.Contents{Entries: entriesOfPods(over)}, nextAgentReads(t, dir), "for an agent of the boot one")
 }
 
-// An earlier agent has stored a shutdown. The next one cannot read the boot ID: it writes and reads only the kubelet's file,
-// and the log stays as it was.
+// An earlier agent has stored a shutdown. The next one cannot read the boot ID: it reads no entries, and its writes succeed but
+// leave the log as it was. It still writes and reads the kubelet's file with the times of the last shutdown.
 func TestNothingIsStoredWithoutABootID(t *testing.T) {
 	dir := t.TempDir()
 	writeLog(t, dir, entries(shutdown(1)))
