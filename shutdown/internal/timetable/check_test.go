@@ -44,8 +44,8 @@ func TestAResumedTimetableIsEqual(t *testing.T) {
 	}
 }
 
-// The host announces its shutdown again, with another deadline. This shortens a resumed timetable as it would have
-// shortened the stored one.
+// The host announces its shutdown again, with another deadline. A timetable that was stored and read again is then shortened to
+// the same times as the original.
 func TestAResumedTimetableIsShortenedInTheSameWay(t *testing.T) {
 	for seed := range uint64(10_000) {
 		r := rand.New(rand.NewPCG(seed, 0))

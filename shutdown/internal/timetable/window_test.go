@@ -75,9 +75,10 @@ func TestALateBucketLosesTime(t *testing.T) {
 	require.Equal(t, window{killsEnd: 20 * second, unmountsEnd: 20 * second, end: 20 * second}, windowOf(tt.Window(0, after(-time.Hour))), "a time before the event counts as the event")
 }
 
-// The host grants 30 s, the sum of the schedule. Each bucket gets its 20 s and 10 s, as from a kubelet, even if a timer
-// is 90 ms late. The drain stops waiting 100 ms before the host's end, to release the lock. The other steps have no time,
-// so that in a window the time for NotReady is over at its start, and the kills, the volumes and the statuses at its end.
+// The host grants 30 s, exactly the sum of the schedule. Nothing is left for the other steps, so it makes no difference which of
+// them there are: the time for NotReady ends when its bucket begins, and the kills, the volumes and the statuses end with the
+// bucket. The pods get their 20 s and 10 s, as from a kubelet, even if a timer is 90 ms late. The second bucket ends 100 ms
+// before the host, to release the lock.
 func TestWindowEndsWithTheHost(t *testing.T) {
 	for _, opts := range []plan.Options{{}, {Steps: allSteps()}, {Steps: allSteps(), NoRollOver: true}} {
 		tt := table(30*second, opts)
