@@ -57,27 +57,29 @@ func (r *delayRequest) apply(ctx context.Context) (time.Duration, error) {
 	}
 }
 
-// writeDropInAndReload writes the drop-in, reloads logind, and waits until logind has the new limit. before is logind's
-// limit before the change.
+// writeDropInAndReload writes the drop-in, reloads logind, waits until logind has the new limit, and returns the results of
+// RequestDelay. before is logind's limit before the change. If logind does not apply the drop-in, notApplied records this, so
+// that apply does not make the same attempt again.
 func (r *delayRequest) writeDropInAndReload(ctx context.Context, before time.Duration) (time.Duration, error) {
 	changed := r.files.markChanging(before)
 	defer changed()
-	setBefore := r.files.fileSetting(before)
+	fileBefore := r.files.fileSetting(before)
 	file, err := r.files.dropIn.write(dropInText(r.requested))
 	if err != nil {
 		return r.result(ctx, err)
 	}
-	isApplied, tried := r.appliedCheck(before), r.files.attemptFor(r.requested)
+	isApplied := r.appliedCheck(before)
+	newAttempt := r.files.attemptFor(r.requested) // after the write, so that it has what the files set now
 	changeErr := r.reloadUntil(ctx, isApplied)
 	limit, err := r.conn.limit(ctx)
 	if changeErr != nil || err != nil {
 		return r.result(ctx, changeErr) // it reads the limit again, and returns the error if that fails too
 	}
 	if !isApplied(limit) {
-		r.files.notApplied = tried
+		r.files.notApplied = newAttempt
 		return r.result(ctx, r.files.notAppliedError(limit, r.requested))
 	}
-	r.logger.Info("Changed the delay limit of systemd-logind", "from", before, "to", limit, "file", file, "setBefore", setBefore)
+	r.logger.Info("Changed the delay limit of systemd-logind", "from", before, "to", limit, "file", file, "setBefore", fileBefore)
 	return r.result(ctx, nil)
 }
 
