@@ -11,8 +11,8 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown/source"
 )
 
-// A server takes the place of EC2's metadata service and interrupts the machine. In an agent,
-// announce is the manager's Trigger.
+// A server takes the place of EC2's metadata service and interrupts the machine. An agent passes the Trigger of its manager
+// instead of the function that prints here.
 func ExampleWatch() {
 	when := time.Now().Add(2 * time.Minute).UTC().Truncate(time.Second)
 	service := http.NewServeMux()
