@@ -82,9 +82,9 @@ func (s *settings) shortensBucket(limit time.Duration) bool {
 	return fitted.Pods() < s.schedule.Total()
 }
 
-// logBucketsWithoutTime logs which priorities have 0 s in ShutdownGracePeriodByPodPriority: the name of their seconds may be
-// misspelt in the configuration. It does not check the other form of Options.Config, ShutdownGracePeriod and
-// ShutdownGracePeriodCriticalPods: there, 0 s for critical pods is the kubelet's default.
+// logBucketsWithoutTime logs which priorities have 0 s in ShutdownGracePeriodByPodPriority. That may be a mistake: the
+// configuration may have misspelt shutdownGracePeriodSeconds or left it out. The other form of Options.Config,
+// ShutdownGracePeriod and ShutdownGracePeriodCriticalPods, is not checked: 0 s for critical pods is the kubelet's default there.
 func (s *shell) logBucketsWithoutTime(ctx context.Context) {
 	var priorities []int32
 	for _, p := range s.opts.Config.ShutdownGracePeriodByPodPriority {
