@@ -28,7 +28,7 @@ import (
 )
 
 // TestScripts plays the scenarios of testdata/scripts/*.txt. The comment of each says what must come out. Each must give
-// exactly the lines after its "----", and the judge checks that no promise of the package was broken.
+// exactly the lines after its "----", and package judge checks that no promise of package lifecycle was broken.
 //
 // First come the pod, its containers and the runtime, one per line. D is a duration, N a number (below 0: for ever).
 //
@@ -54,7 +54,7 @@ import (
 //	    early late=D        StopContainer returns at once, or D after the exit
 //	    absent              it does not run at the beginning
 //	    starts=D            it does not run at the beginning, and a start call takes D
-//	    polite              a start call ends with its context
+//	    polite              a start call ends with its context; without it, it ignores the context
 //	lists OPTIONS           how the runtime lists containers; at once without options
 //	    every=D             it polls: a list waits for the next multiple of D
 //	    fail hang           each list fails, or hangs
@@ -62,16 +62,17 @@ import (
 //	    lacks=ID            a list lacks this container
 //	away D D                from the first time to the second each call of the runtime fails
 //
-// Containers that are not absent run from the start, and their IDs are their names. Then come the calls, each after the
-// time at which it is made:
+// Containers without absent or starts run from the beginning, and their IDs are their names. Then come the calls, each after the
+// time at which it is made. A call does not wait for earlier ones to return.
 //
 //	D terminate [grace=N] [once] [only=NAMES] | wait D | shorten N | forget | close
 //	D kill NAME [grace=N] [once] [timeout=D] | start NAME [as=ID] [fails] | poststart NAME [timeout=D]
 //	D phases | may-restart NAME                print what the termination says
-//	D run NAME [as=ID] | exit ID | lists ...   change the world
+//	D run NAME [as=ID] | exit ID | lists ...   the container runs or exits without a call of the terminator; the lists change
 //
-// once is OneAttempt, only is Request.Containers, and timeout is that of the call's context. In the output, stop(N) is a
-// StopContainer call with a timeout of N seconds.
+// The calls are those of package lifecycle: kill is KillContainer, may-restart is ShouldRestart, and wait is Termination.Wait for
+// at most D. once is OneAttempt, only is Request.Containers, and timeout is that of the call's context. Without as=ID, the
+// container of a start call has the ID NAME-2. In the output, stop(N) is a StopContainer call with a timeout of N seconds.
 //
 // go test -run TestScripts -rewrite writes the expected output into the files.
 func TestScripts(t *testing.T) {

@@ -28,20 +28,20 @@ type containerStop struct {
 	container Container
 	run       containerRun // as listed by the runtime, or as named by the caller
 
-	ctx          context.Context
-	apiPod       *v1.Pod
-	spec         *v1.Container // nil: not in the pod's spec
-	role         role
-	options      stopOptions
-	podStop      *podStop // stops the container together with others; nil: it stops alone
-	hook         preStop
-	lastListedIn int           // number of the newest list that has the run; 0: none
-	listAtFinish int           // number of the newest list when the stop ended
-	lastNotified chan struct{} // closed when the newest call of Events or OnHook has returned; nil: there was none
-	deadline     deadline      // its end is zero if the next begin starts a new grace period
-	inProgress   bool          // the stop's goroutine is running
-	earlierRuns  int           // number of other runs of the container that the termination in progress had stopped before
-	failing      bool          // StopContainer has failed
+	ctx             context.Context
+	apiPod          *v1.Pod
+	spec            *v1.Container // nil: not in the pod's spec
+	role            role
+	options         stopOptions
+	podStop         *podStop // stops the container together with others; nil: it stops alone
+	hook            preStop
+	lastListedIn    int           // number of the newest list that has the run; 0: none
+	newestListAtEnd int           // number of the newest list when the stop ended
+	lastNotified    chan struct{} // closed when the newest call of Events or OnHook has returned; nil: there was none
+	deadline        deadline      // its end is zero if the next begin starts a new grace period
+	inProgress      bool          // the stop's goroutine is running
+	earlierRuns     int           // number of other runs of the container that the termination in progress had stopped before
+	failing         bool          // StopContainer has failed
 	// reported is the outcome that the StopContainer calls have reported so far, including those of earlier attempts; "": none
 	// has succeeded, or a list still had the container. Only the stop's goroutine uses it.
 	reported Outcome
@@ -82,7 +82,7 @@ func (s *containerStop) isGivenUp() bool { return !s.inProgress && !s.result.Out
 func (s *containerStop) mayRun() bool {
 	if s.isGivenUp() {
 		newest := s.pod.lists.newestNumber
-		hasNoNewerList, isListed := newest == s.listAtFinish, newest == s.lastListedIn
+		hasNoNewerList, isListed := newest == s.newestListAtEnd, newest == s.lastListedIn
 		return hasNoNewerList || isListed
 	}
 	return !s.result.Outcome.hasEnded() || s.isListedAgain()
@@ -279,7 +279,7 @@ func (s *containerStop) setOutcome(outcome Outcome, err error) {
 func (s *containerStop) finish() {
 	s.pod.mu.Lock()
 	defer s.pod.unlock()
-	s.result.Phase, s.listAtFinish, s.inProgress = PhaseEnded, s.pod.lists.newestNumber, false
+	s.result.Phase, s.newestListAtEnd, s.inProgress = PhaseEnded, s.pod.lists.newestNumber, false
 	if t := s.pod.termination; t.inProgress() && t.usesLists() && s.isListedAgain() {
 		t.stopListed(s.container, s)
 	}

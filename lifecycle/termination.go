@@ -232,10 +232,11 @@ func (t *Termination) stopContainer(c Container, s *containerStop, options stopO
 	return s
 }
 
-// giveUp reports a run as stuck instead of stopping it, because the list that shows it came after giveUpAt. s is the stop
-// of the run, of this termination or an earlier one, which has ended; nil if there is none.
+// giveUp reports a run as stuck instead of beginning to stop it, because the list that shows it came after giveUpAt. It returns
+// the run's stop. s is its existing stop, nil if there is none. That stop is not in progress, and may be of an earlier
+// termination. If this termination has given up the run already, nothing changes.
 func (t *Termination) giveUp(c Container, s *containerStop) *containerStop {
-	if s != nil && slices.Contains(t.stops, s) && s.isGivenUp() {
+	if isGivenUpAlready := s != nil && slices.Contains(t.stops, s) && s.isGivenUp(); isGivenUpAlready {
 		return s // an earlier list had the container too
 	}
 	if s == nil {
@@ -243,7 +244,7 @@ func (t *Termination) giveUp(c Container, s *containerStop) *containerStop {
 	}
 	s.result.Phase, s.result.Outcome = PhaseEnded, OutcomeRuntimeStuck
 	s.result.Err = errors.Join(s.result.Err, &stopError{name: c.Name, id: c.ID, err: errListedTooLate})
-	s.listAtFinish = t.pod.lists.newestNumber
+	s.newestListAtEnd = t.pod.lists.newestNumber
 	t.include(s)
 	return s
 }
