@@ -24,9 +24,9 @@ const (
 	obedient = `trap 'exit 7' TERM; touch /tmp/ready; while :; do sleep 1000 & wait; done`
 	// stubborn keeps running after TERM.
 	stubborn = `trap 'touch /tmp/signalled' TERM; touch /tmp/ready; while :; do sleep 1000 & wait; done`
-	// untilReady exits once the container's script has set its traps.
+	// untilReady, run in a container, exits once the container's script has set its traps.
 	untilReady = `while ! [ -e /tmp/ready ]; do sleep 0.01; done`
-	// untilSignalled exits once stubborn has received TERM.
+	// untilSignalled, run in the container of stubborn, exits once stubborn has received TERM.
 	untilSignalled = `while ! [ -e /tmp/signalled ]; do sleep 0.01; done`
 )
 
