@@ -21,7 +21,7 @@ func (s podStopper) Running(ctx context.Context, pod *v1.Pod) ([]lifecycle.Conta
 	if m == nil {
 		return nil, nil
 	}
-	w := m.whole()
+	w := m.asWholePod()
 	if err := w.awaitList(ctx); err != nil {
 		return nil, err
 	}
@@ -41,7 +41,7 @@ func (s podStopper) StopPod(ctx context.Context, pod *v1.Pod, timeoutSeconds int
 	if m == nil {
 		return lifecycle.ErrContainerNotFound
 	}
-	w := m.whole()
+	w := m.asWholePod()
 	deadline := time.Now().Add(graceperiod.Duration(timeoutSeconds))
 	for {
 		remaining := max(int64((time.Until(deadline)+time.Second-1)/time.Second), 0) // rounded up

@@ -46,13 +46,13 @@ func indexByUID(list []*v1.Pod, listed map[types.UID]*v1.Pod) error {
 	return nil
 }
 
-// distribute passes a list to all known pods, including those that it lacks. Unknown pods of the first
-// list come from a previous agent and are adopted. Unknown pods of later lists are orphans. An orphan is stopped if it
-// is still listed and unknown after orphanTimeout. number and began are those of the list. distribute changes listed.
+// distribute passes a list to all known pods. A pod that the list lacks gets nil. Unknown pods of the first list come from a
+// previous agent and are adopted. Unknown pods of later lists are orphans. An orphan is stopped if it is still listed and unknown
+// after orphanTimeout. number and began are those of the list. distribute changes listed.
 func (p *poller) distribute(ctx context.Context, listed map[types.UID]*v1.Pod, number int, began time.Time) {
-	const isOrphan = true
+	const orphan, ofPreviousAgent = true, false // for the parameter isOrphan of adopt
 	for _, m := range p.provider.pods.all() {
-		m.whole().observeList(listed[m.key], number)
+		m.asWholePod().observeList(listed[m.key], number)
 		delete(listed, m.key)
 	}
 	isFirstList := !p.hasListed()
@@ -61,13 +61,13 @@ func (p *poller) distribute(ctx context.Context, listed map[types.UID]*v1.Pod, n
 		firstListed, isKnownOrphan := p.orphans[key]
 		switch {
 		case isFirstList:
-			p.adopt(ctx, pod, number, !isOrphan)
+			p.adopt(ctx, pod, number, ofPreviousAgent)
 		case !isKnownOrphan:
 			orphans[key] = began
 		case began.Sub(firstListed) < orphanTimeout:
 			orphans[key] = firstListed
 		default: // it has run for too long: stop it
-			p.adopt(ctx, pod, number, isOrphan)
+			p.adopt(ctx, pod, number, orphan)
 		}
 	}
 	p.orphans = orphans
@@ -85,7 +85,7 @@ func (p *poller) adopt(ctx context.Context, pod *v1.Pod, number int, isOrphan bo
 	added.ending.terminating = isOrphan // before CreatePod can find the pod, so that CreatePod refuses it
 	if known, _ := p.provider.pods.add(added.managedPod); known != nil {
 		added.cancel() // CreatePod has just added the pod
-		known.whole().observeList(pod, number)
+		known.asWholePod().observeList(pod, number)
 		return
 	}
 	added.observeList(pod, number) // first, because run sends a status

@@ -35,8 +35,8 @@ func (p *Provider) newWholePod(ctx context.Context, pod *v1.Pod) *wholePod {
 	return w
 }
 
-// whole returns the workload of a pod of a [PodRuntime].
-func (m *managedPod) whole() *wholePod {
+// asWholePod returns the wholePod of a pod of a [PodRuntime]; nil for a pod of a [Runtime].
+func (m *managedPod) asWholePod() *wholePod {
 	w, _ := m.workload.(*wholePod)
 	return w
 }
