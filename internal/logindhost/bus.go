@@ -48,7 +48,8 @@ type Bus struct {
 // NewSocket stands for a new socket in a temporary folder, in place of the path of a socket.
 const NewSocket = ""
 
-// StartBus starts a dbus-daemon that listens on the given socket, or on a [NewSocket], until the test ends.
+// StartBus starts a dbus-daemon that listens on this socket until the test ends. If socket is [NewSocket], the daemon listens on
+// a new socket in a temporary folder.
 func StartBus(t testing.TB, socket string) *Bus {
 	t.Helper()
 	return startBus(t, socket, config)
