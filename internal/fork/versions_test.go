@@ -25,7 +25,8 @@ func goCommand(t *testing.T, folder string, env []string, args ...string) {
 	require.NoError(t, err, "%s: go %s\n%s", folder, strings.Join(args, " "), output)
 }
 
-// The files of each version pass their tests on this machine, which have the kubelet's cases, and compile for Windows.
+// The files of each version pass their tests, which include the kubelet's own cases, on this machine. The files and tests also
+// compile for Windows.
 func TestEachVersionBuildsAndPasses(t *testing.T) {
 	for _, version := range versions() {
 		t.Run(version, func(t *testing.T) {
