@@ -148,7 +148,8 @@ func requireNoDuplicates(t *testing.T, errs field.ErrorList) {
 	}
 }
 
-// DropDisabledFields is idempotent, and its result is never rejected because a feature is off.
+// DropDisabledFields is idempotent, and its result is never rejected because a feature is off. It drops nothing if sleep hooks
+// and stop signals are on.
 func FuzzDropDisabledFields(f *testing.F) {
 	f.Add(uint64(1), uint64(2), uint8(0))
 	f.Add(uint64(3), uint64(3), uint8(7))
@@ -172,6 +173,7 @@ func FuzzDropDisabledFields(f *testing.F) {
 		if !opts.NoSleepAction && !opts.NoStopSignals {
 			require.Equal(t, given, s, "nothing is dropped")
 		}
+		// ForUpdate switches on the features that s uses: it uses none any more.
 		validation.DropDisabledFields(s, nil, allOff())
 		require.Equal(t, allOff(), allOff().ForUpdate(s), "no sleep and no stop signal remains")
 	})
@@ -191,6 +193,7 @@ func FuzzDecodedSpec(f *testing.F) {
 		errs := validation.ValidatePodTermination(s, validation.Options{}.ForUpdate(s), nil)
 		require.Equal(t, len(errs) > 0, errs.ToAggregate() != nil, "ToAggregate formats all errors")
 		validation.WarnPodTermination(s, nil)
+		// ForUpdate switches on the features that s uses: it uses none any more.
 		validation.DropDisabledFields(s, nil, allOff())
 		require.Equal(t, allOff(), allOff().ForUpdate(s), "no sleep and no stop signal remains")
 	})
