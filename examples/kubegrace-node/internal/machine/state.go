@@ -163,7 +163,7 @@ func (s *State) lookAtConfig() {
 		return
 	}
 	if len(s.Kubelets) == 0 { // there is no configuration; something is missing only if a kubelet holds the lock
-		if s.lock(login1.Lock.IsKubelets) != nil && !s.hasMissed("the processes") {
+		if s.lock(login1.Lock.IsKubelets) != nil && !s.couldNotSee("the processes") {
 			s.miss("the kubelet", errors.New("its lock is held, and no process is known as one"), "give --config")
 		}
 		return

@@ -18,7 +18,7 @@ import (
 type Status int
 
 const (
-	// Held means that an agent delays the shutdown, and no pod gets less time than it asks for.
+	// Held means that no pod gets less time than it asks for: an agent delays the shutdown, or has drained the machine already.
 	Held Status = 0
 	// Lossy means that an agent delays the shutdown, but some pods get less time than they ask for.
 	Lossy Status = 2
@@ -191,14 +191,14 @@ func (s *State) byFile() string {
 // run, it returns false and does not change v.
 func (s *State) judgeIdleAgent(v *Verdict) (isJudged bool) {
 	switch {
-	case s.Agent != nil && s.Agent.Drained:
+	case s.Agent != nil && s.Agent.Drained: // it needs no lock, because there is no pod to wait for
 		v.set(Held, "this machine is drained: kubegrace-node drain has stopped its pods, and kubegrace-node undrain withdraws that.")
 		v.Why = append(v.Why, s.Agent.Missing...)
 	case s.Agent != nil:
 		v.set(Unheld, "nothing waits for the pods: kubegrace-node runs, and holds no lock.")
 		v.Why = append(v.Why, s.Agent.Missing...)
 		v.do("Read the log of the agent, which says why.", "journalctl --unit kubegrace-node")
-	case s.hasMissed("kubegrace-node"): // its socket exists, and this user may not open it
+	case s.couldNotSee("kubegrace-node"): // its socket exists, and this user may not open it
 		v.set(Unknown, "kubegrace-node runs, and holds no lock: this machine is drained, or nothing waits for its pods. Only the agent can say which.")
 	default:
 		return false
@@ -211,7 +211,7 @@ func (s *State) judgeNobody(v *Verdict) {
 	v.Status = Unheld
 	var cause string
 	switch needed := s.neededByKubelet(); {
-	case len(s.Kubelets) == 0 && s.hasMissed("the processes"):
+	case len(s.Kubelets) == 0 && s.couldNotSee("the processes"):
 		cause = "no agent holds a lock."
 	case len(s.Kubelets) == 0:
 		cause = "no kubelet runs here, and no other agent holds a lock."
@@ -274,17 +274,17 @@ func (s *State) addLimitForKubelet(v *Verdict, needed time.Duration) {
 func (s *State) isWriterGone(file LimitFile) bool {
 	switch file.Writer {
 	case "kubegrace":
-		mayRun := s.Logind == nil || s.lock(login1.Lock.IsKubegraces) != nil || s.Agent != nil || s.hasMissed("kubegrace-node")
+		mayRun := s.Logind == nil || s.lock(login1.Lock.IsKubegraces) != nil || s.Agent != nil || s.couldNotSee("kubegrace-node")
 		return !mayRun
 	case "kubelet":
-		mayRun := len(s.Kubelets) > 0 || s.lock(login1.Lock.IsKubelets) != nil || s.hasMissed("the processes")
+		mayRun := len(s.Kubelets) > 0 || s.lock(login1.Lock.IsKubelets) != nil || s.couldNotSee("the processes")
 		return !mayRun
 	}
 	return false
 }
 
-// hasMissed reports whether NotSeen has something of this name.
-func (s *State) hasMissed(what string) bool {
+// couldNotSee reports whether NotSeen names this.
+func (s *State) couldNotSee(what string) bool {
 	return slices.ContainsFunc(s.NotSeen, func(unseen Unseen) bool { return unseen.What == what })
 }
 
