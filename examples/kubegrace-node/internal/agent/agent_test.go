@@ -596,7 +596,7 @@ func TestDrainAndUndrain(t *testing.T) {
 	awaitStatus(idle)
 	require.ErrorContains(t, ask(http.MethodPost, "/undrain", &api.Meta{}), "this node is not drained")
 
-	// The node is drained, and the agent is restarted.
+	// Drain the node. A second request answers with the same report. Then restart the agent: the node stays drained.
 	for range 2 {
 		var report api.Report
 		require.NoError(t, ask(http.MethodPost, "/drain", &report))
