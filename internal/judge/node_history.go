@@ -14,7 +14,8 @@ type nodeRule struct {
 	check func(*nodeHistory, NodeFact)
 }
 
-// nodeRules returns the rules that each recorded history of a node must keep.
+// nodeRules returns the rules that each recorded history of a node must keep: the name, the kind of fact with which the rule is
+// checked ("": each fact), and the check.
 func nodeRules() []nodeRule {
 	return []nodeRule{
 		{"a deadline only moves earlier", NodeKill, (*nodeHistory).deadlineOnlyMovesEarlier},
@@ -40,7 +41,7 @@ func nodeRules() []nodeRule {
 		{"the number of calls is bounded", NodeState, (*nodeHistory).callsAreBounded},
 		{"no busy loop", "", (*nodeHistory).noBusyLoop},
 		{"no panic", NodePanicked, (*nodeHistory).noPanic},
-		{"every drain ends without faults", NodeFinished, (*nodeHistory).drainEndsOnceFaultsStop},
+		{"every drain ends once the faults stop", NodeFinished, (*nodeHistory).drainEndsOnceFaultsStop},
 	}
 }
 

@@ -38,21 +38,24 @@ func (h *nodeHistory) isFirstOfDrain(kill NodeFact) bool {
 	return kill.Shutdown != 0 && !h.pod(kill.Pod).isSignalled
 }
 
-// graceFillsTheWindow checks the seconds that a pod gets with its first kill in a drain. They are not too few: the pod gets
-// its own grace period, or all the time that its bucket's window has left if that is less. With NoRollOver they are not too
-// many: the pod gets no more than its bucket's own time, because a bucket does not get what lower ones left unused.
+// graceFillsTheWindow checks the grace period that a pod gets with its first kill in a drain.
+//   - It is at least the pod's own grace period or, if that is less, the time that the bucket's window has left. With
+//     NoRollOver, or without a grace period of its own, less may be enough (leastGrace). A bucket whose configured time is 0
+//     need not give any.
+//   - With NoRollOver it is at most the configured time of the pod's bucket, because time that lower buckets leave unused is
+//     lost. A pod that came late may be killed with a higher bucket, so the most of these buckets' times is allowed.
 func (h *nodeHistory) graceFillsTheWindow(kill NodeFact) {
 	windows := h.windows.Windows
 	if !h.isFirstOfDrain(kill) {
 		return
 	}
 	p := h.pod(kill.Pod)
-	possible := windows[nodeBucket(windows, p.priority):] // a pod that came late may be killed with a higher bucket than its own
-	if most := mostTime(possible); h.NoRollOver && most > 0 && kill.Seconds > int64((most+nodeLag)/time.Second) {
-		h.violation(kill, "its bucket has only %v", most)
+	possibleWindows := windows[nodeBucket(windows, p.priority):] // of its own bucket and of the higher ones
+	if most := mostTime(possibleWindows); h.NoRollOver && most > 0 && kill.Seconds > int64((most+nodeLag)/time.Second) {
+		h.violation(kill, "the buckets from its own on have at most %v", most)
 	}
-	isJudged := possible[0].OwnTime > 0 // a bucket without time need not give any
-	if least := h.leastGrace(p, possible, kill.At); isJudged && kill.Seconds < least {
+	bucketHasTime := possibleWindows[0].OwnTime > 0
+	if least := h.leastGrace(p, possibleWindows, kill.At); bucketHasTime && kill.Seconds < least {
 		h.violation(kill, "its window leaves %d s", least)
 	}
 }

@@ -265,7 +265,7 @@ func nodeRecordsThatBreakARule() map[string]map[string]func(h changedNode) {
 		"no panic": {
 			"a panic": func(h changedNode) { h.insert(NodePublished, 2, NodeFact{What: NodePanicked}) },
 		},
-		"every drain ends without faults": {
+		"every drain ends once the faults stop": {
 			"it does not": func(h changedNode) { h.fact(NodeState, 12, "").State = "draining" },
 		},
 	}

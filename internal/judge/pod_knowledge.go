@@ -101,10 +101,11 @@ func (p *podHistory) cannotList() bool {
 	return slices.ContainsFunc(p.Record.lists, func(l *List) bool { return errors.Is(l.Err, errors.ErrUnsupported) })
 }
 
-// successProvesEnd reports whether the success of a stop proves that a container has ended, without a list: a Terminate call
-// named the container, or the runtime cannot list.
-func (p *podHistory) successProvesEnd(id string) bool {
-	return p.cannotList() || slices.ContainsFunc(p.terminations, func(t *Termination) bool { return t.names(id) })
+// successProvesEnd reports whether the success of a stop alone proves that the container with this ID has ended. Usually a list
+// must confirm it, because a runtime may return too early. No list does if the runtime cannot list, or if a Terminate call has
+// named the container: its caller knows what is running.
+func (p *podHistory) successProvesEnd(containerID string) bool {
+	return p.cannotList() || slices.ContainsFunc(p.terminations, func(t *Termination) bool { return t.names(containerID) })
 }
 
 // stopProvedEnd reports whether a stop had proved before a moment that a container has ended: its success is proof

@@ -9,9 +9,11 @@ import (
 	"github.com/kubegrace/kubegrace/lifecycle"
 )
 
-// everyRunIsStoppedByItsDeadline: each run has had a stop by its deadline, or at once if the termination learned of it after
-// that. The stop kills the run at most 2 s later: a container always gets these 2 s. Neither a slow hook nor the order of
-// containers, the runtime or an event recorder may delay the stop, because nothing else ends the run.
+// everyRunIsStoppedByItsDeadline: for each run that a termination has to stop there was a call that stops it by the deadline
+// (latestStop has the exceptions) or, if the termination learned of the run after the deadline, at that moment. The call's
+// timeout ended at most 2 s after that time or, if it was made later, after the call: a container always gets these 2 s. Neither
+// a slow hook nor the order of containers, the runtime or an event recorder may delay the call, because nothing else ends the
+// run.
 func (p *podHistory) everyRunIsStoppedByItsDeadline() {
 	for _, d := range p.duties {
 		latest := p.latestStop(d)

@@ -9,7 +9,8 @@ import (
 )
 
 // called returns the earliest moment at which the termination may have begun: when Terminate was called. If a Start call
-// began it, that is when its deadline was first read.
+// began it, the beginning is not recorded. The first moment that is known is later: when its deadline was first read, after
+// Start had returned.
 func (t *Termination) called() Moment {
 	if t.BegunByStart {
 		return t.Readings[0].Returned
@@ -17,8 +18,9 @@ func (t *Termination) called() Moment {
 	return t.Requests[0].Called
 }
 
-// returned returns a moment at which the termination had certainly begun: when the first Terminate call returned. What
-// another call causes between called and returned may have come before the termination.
+// returned returns a moment at which the termination had certainly begun: when the first Terminate call returned or, if a
+// Start call began it, when its deadline was first read. What another call causes between called and returned may have come
+// before the termination.
 func (t *Termination) returned() Moment {
 	if t.BegunByStart {
 		return t.called()
