@@ -34,8 +34,9 @@ func ExplainContainer(pod *v1.Pod, container *v1.Container, reason KillReason) E
 }
 
 // forContainer computes the result of ForContainer. The first of these that is set decides: the
-// deletion, the probe that failed, the spec, the minimum. t.appliesField records a rule for
-// ExplainContainer and returns its last argument, whether the rule applies. A nil t records nothing.
+// deletion, the probe that failed (only if the spec is set too, as in the kubelet), the spec, the
+// minimum. t.appliesField records a rule for ExplainContainer and returns its last argument,
+// whether the rule applies. A nil t records nothing.
 func forContainer(t *trace, pod *v1.Pod, container *v1.Container, reason KillReason) int64 {
 	deletion, spec := deletionGrace(pod), specGrace(pod)
 	if t.appliesField(ruleDeletion, fieldDeletionGrace, deletion, deletion != nil) {

@@ -7,18 +7,21 @@ import v1 "k8s.io/api/core/v1"
 // period that the pod already has, or 0 if its termination has not begun. override is the
 // grace period that an eviction, a node shutdown or another kill requests, or nil.
 //
-// The result starts as current. metadata.deletionGracePeriodSeconds and then override
-// replace it if they are shorter, or if it is 0. If none of the three is set,
-// spec.terminationGracePeriodSeconds is used. An explicit 0 therefore means the minimum,
-// not the grace period of the spec. With a current of 0, any override replaces a
-// deletionGracePeriodSeconds of 0, and so gives a forced deletion more time, as in the
-// kubelet.
+// The result starts as current. metadata.deletionGracePeriodSeconds replaces it if it is
+// shorter, or if the result is 0 so far. Then override does the same. If none of the three
+// is set, spec.terminationGracePeriodSeconds is used. An explicit 0 therefore means the
+// minimum, not the grace period of the spec.
+//
+// A forced deletion has a deletionGracePeriodSeconds of 0, which any override replaces,
+// even a longer one:
+//
+//   - If current is 0, the pod gets the whole override, as in the kubelet.
+//   - If current is positive, the pod gets at most current. (The kubelet gives it the whole
+//     override here too, which undoes the forced deletion.)
 //
 // shortened reports whether the result is less than current, so that a running
-// termination must end earlier. The result never exceeds a positive current. (The
-// kubelet extends the grace period if deletionGracePeriodSeconds is 0 and override is
-// longer than current. That undoes a forced deletion.) A negative current means that the
-// grace period has ended, and returns the minimum.
+// termination must end earlier. The result never exceeds a positive current. A negative
+// current means that the grace period has ended, and returns the minimum.
 //
 // A nil pod has no grace periods. [ExplainPod] names the rule that decided.
 func ForPod(pod *v1.Pod, current int64, override *int64) (seconds int64, shortened bool) {
