@@ -52,8 +52,9 @@ func TestShouldRestart(t *testing.T) {
 	}
 }
 
-// A request names the containers, so nothing else is stopped: a sidecar that is started again would run on. So it may not be
-// started, until another request has the runtime list the containers.
+// A request that names its containers stops only these. A sidecar that started again would be a new run, which nobody would
+// stop: it must not start. After a request without names, the termination stops all that the runtime lists, so the sidecar may
+// start again.
 func TestASidecarThatARequestNamesIsNotRestarted(t *testing.T) {
 	inBubble(t, graceSeconds(60), func(b *testBed) {
 		proxy := b.addSidecar("proxy", lifecycletest.Script{})

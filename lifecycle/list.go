@@ -49,7 +49,7 @@ func (p *podState) logList(list *listCall, err error) {
 	}
 }
 
-// listCall is one Running call of the runtime, queued, in progress or returned.
+// listCall is one call of Runtime.Running, or of PodStopper.Running: queued, in progress or returned.
 type listCall struct {
 	ctx     context.Context
 	pod     *v1.Pod
@@ -73,8 +73,8 @@ func (p *podState) requestList(ctx context.Context, apiPod *v1.Pod) *listCall {
 	return list
 }
 
-// startList makes the queued Running call, if there is one. A call that takes longer than StopTimeoutSlack is
-// cancelled and counts as failed. The next call can then be made even if the runtime does not return; a result that
+// startList makes the queued call of Running, if there is one. A call that takes longer than StopTimeoutSlack is
+// cancelled and counts as failed. The next call can then be made even if that one does not return; a result that
 // comes later is ignored. The caller holds the mutex.
 func (p *podState) startList() {
 	list := p.lists.queued

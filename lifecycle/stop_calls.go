@@ -189,11 +189,12 @@ func (c *stopCalls) timeout() int64 {
 }
 
 // returnBy returns the end of the wait for the newest call: slack past the end of the call's timeout (killAt), but not later
-// than the time at which the containers are given up. slack is at first StopTimeoutSlack.
+// than the time at which the containers are given up. slack is StopTimeoutSlack at first, and doubles after each call that has
+// not returned in time. With OneAttempt the wait ends GiveUpAfter and slack past killAt, without that limit.
 func (c *stopCalls) returnBy() time.Time {
 	killAt := c.newest().killAt
 	if c.options.oneAttempt {
-		// There is no second call. Wait for the error of a client that gives up GiveUpAfter past the
+		// A failed call is not repeated. Wait for the error of a client that gives up GiveUpAfter past the
 		// timeout, as the kubelet's does.
 		return killAt.Add(c.pod.terminator.opts.GiveUpAfter).Add(c.slack)
 	}

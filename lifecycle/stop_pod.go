@@ -74,8 +74,8 @@ func (p *podStop) runsHooks() bool {
 	return slices.ContainsFunc(p.members, func(s *containerStop) bool { return s.result.Phase != PhaseWaiting })
 }
 
-// begin returns the StopPod calls for all members to the first stop that asks; that stop must make them. It returns nil
-// to all others. begin locks the mutex.
+// begin is called by each member when its wait for the hooks is over. It returns the stopCalls for all members to the first
+// one, which must carry them out, and nil to the others. It locks the mutex.
 func (p *podStop) begin(s *containerStop) *stopCalls {
 	s.pod.mu.Lock()
 	defer s.pod.mu.Unlock()
@@ -83,7 +83,8 @@ func (p *podStop) begin(s *containerStop) *stopCalls {
 	if p.begun {
 		return nil
 	}
-	p.begun, p.previous = true, nil
+	p.begun = true
+	p.previous = nil   // it has ended (waitForHooks): a chain of old ones must not stay in memory
 	apiPod := s.apiPod // containerStop.begin may change it before StopPod is called
 	stopPod := func(ctx context.Context, seconds int64) error {
 		return s.pod.terminator.opts.Pods.StopPod(ctx, apiPod, seconds)
