@@ -37,7 +37,8 @@ type poller struct {
 	orphans map[types.UID]time.Time // when orphans were first listed; only run uses it
 }
 
-// newPoller returns a poller that has not started. With a [Runtime] it needs no list: the first one counts as done.
+// newPoller returns a poller that has not started. If Options.Pods is nil, the provider has a [Runtime], and there is nothing
+// to list: the first list counts as done, so that awaitFirstList does not wait.
 func newPoller(provider *Provider) *poller {
 	p := &poller{
 		caller: caller{calls: &provider.calls}, provider: provider,
