@@ -11,8 +11,8 @@ func NewManagerOn(opts Options, boot func() (id string, since time.Duration, err
 	return NewManagerWith(opts, boot, nil)
 }
 
-// NewManagerWith returns a manager, as NewManagerOn does. before is called before each disk operation, which fails
-// if before returns an error.
+// NewManagerWith returns a manager, as NewManager does. boot returns the ID of the boot and the time since it began. before is
+// called before each disk operation (a step of statelog.Options.Before), which fails if before returns an error; nil: none fails.
 func NewManagerWith(opts Options, boot func() (id string, since time.Duration, err error), before func(step, path string) error) (*Manager, error) {
 	return newManager(opts, statelog.Options{Boot: boot, Before: before})
 }

@@ -43,9 +43,12 @@ func (s *settings) inhibitor(h *host.Host) Inhibitor {
 	return shown
 }
 
-// changeLock carries out an effect on the inhibitor lock: Suspend (keep the lock until a time), Release, Retake (take a
-// lock again during the shutdown) or HoldAgain (the shutdown is over: take a lock for the next one). Without a host
-// there is no lock, and changeLock does nothing.
+// changeLock carries out an effect on the inhibitor lock. Without a host there is no lock, and it does nothing.
+//   - Suspend: a shutdown is in progress. Keep the lock, but release it at e.Until in any case. The first Suspend of a shutdown
+//     takes control of the lock (s.hold), and later ones move the time.
+//   - Release: release the lock now.
+//   - Retake: try to take a lock again, during the same shutdown.
+//   - HoldAgain: the shutdown is over. Give up the control of the lock, so that the host takes one for the next shutdown.
 func (s *shell) changeLock(e node.Effect) {
 	h := s.host.Load()
 	if h == nil {

@@ -46,7 +46,8 @@ type StatusFlusher interface {
 // timestamp (kubernetes/kubernetes#105780).
 type ReadinessMarker interface {
 	// MarkNotReady makes one attempt to set the Ready condition of a pod to false, with a reason
-	// that no probe uses. At most ten calls of MarkNotReady and FlushPod run concurrently, FlushPod
+	// that no probe uses. At most ten calls of MarkNotReady, RestoreReadiness and FlushPod are in
+	// progress at a time, not counting those past their deadline. If more are due, FlushPod goes
 	// first. A call that does not succeed in time is not repeated: the pod is killed without the mark.
 	MarkNotReady(ctx context.Context, pod *v1.Pod) error
 	// RestoreReadiness makes one attempt to restore the readiness that the pod had before
