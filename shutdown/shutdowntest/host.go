@@ -140,7 +140,8 @@ func (h *Host) Connect(ctx context.Context) (source.Session, error) {
 	return s, nil
 }
 
-// Adopt implements [source.Adopter]. It returns a lock only if StoredLock is set, and resets StoredLock.
+// Adopt implements [source.Adopter]. If StoredLock is set, it returns a lock, as if a previous agent had
+// stored it in systemd, and resets StoredLock. Otherwise it returns nil.
 func (h *Host) Adopt() io.Closer {
 	h.mu.Lock()
 	defer h.mu.Unlock()
