@@ -18,8 +18,8 @@ const minDrainTime = 300 * time.Millisecond
 
 // This file handles announcements and withdrawals in each state.
 
-// apply begins, shortens or resumes a shutdown, if the event is an announcement. A cancellation withdraws an earlier
-// announcement. It cancels the shutdown if no other announcement of it remains.
+// apply handles an event of the host or of Trigger. An announcement begins, shortens or resumes a shutdown. A cancellation
+// withdraws earlier announcements of the same announcer. The shutdown is cancelled when no announcement is left.
 func (e Event) apply(n *Node) {
 	switch {
 	case n.runEnded:
@@ -27,11 +27,11 @@ func (e Event) apply(n *Node) {
 	case !e.Cancelled:
 		n.handleAnnouncement(n.announcement(e), e.Wall)
 	case e.Host: // the host has cancelled its shutdown
-		n.hostAnswer = e // applied again when the log has been read
+		n.hostAnswer = e // it may be about the shutdown in a log that is read later
 		n.withdrawHostAnnouncements()
-	default:
+	default: // Trigger has cancelled its shutdown
 		wasAnnounced := n.withdraw(e.withdraws)
-		if n.awaitsLog { // the cancellation may be about the shutdown in the log
+		if n.awaitsLog { // it may be about the shutdown in the log, which is not read yet
 			n.earlyCancels = append(n.earlyCancels, e)
 		} else if !wasAnnounced {
 			n.log(fmt.Sprintf("Trigger has announced no shutdown of origin %q, the cancellation changes nothing", e.Origin))

@@ -119,10 +119,10 @@ const (
 func (d *drain) isStillListed(n *Node, p *Pod) bool {
 	wasStopped := p.pickedBy == d.number && !p.Ended.IsZero() && p.Outcome != "NotFound"
 	isListed := p.listNumber == n.lister.listCount && !p.isListedAsEnded()
-	isListNewer := n.lister.newestCall > p.lastCallAtEnd
+	listedAfterEnd := n.lister.newestCall > p.lastCallAtEnd
 	wasShort := p.Ended.Sub(p.Signalled) < minKillTime
 	endedLongBefore := d.stageBegan.Sub(p.Ended) >= listLag // the list was requested at stageBegan
-	return wasStopped && isListed && isListNewer && (wasShort || endedLongBefore)
+	return wasStopped && isListed && listedAfterEnd && (wasShort || endedLongBefore)
 }
 
 // logStillListed logs that the final list has pods whose kills have succeeded. Such a kill may have returned before the pod had

@@ -108,13 +108,14 @@ func (n *Node) isForgettable(p *Pod) bool {
 	return isGone && !isNeeded
 }
 
-// hasStartedAgain reports whether a pod of the newest list is another one than the known pod with its key, which had ended before
-// the drain in progress began.
+// hasStartedAgain reports whether the pod of the newest list that has the known pod's key is a new pod. The known pod must have
+// ended before the drain in progress began, and the list must have been requested after that end, because an older list may
+// still have the old pod. While the final status of the old pod is pending, only a static pod may start.
 func (n *Node) hasStartedAgain(known *Pod) bool {
 	endedBeforeDrain := !known.Ended.IsZero() && n.drain.shutdown != nil && !known.belongsTo(n.drain.shutdown)
-	isListNewer := n.lister.newestCall > known.lastCallAtEnd // than the pod's end; an older list may still have the old pod
+	listedAfterEnd := n.lister.newestCall > known.lastCallAtEnd
 	mayStart := known.Static || !n.isStatusPending(known)
-	return endedBeforeDrain && isListNewer && mayStart
+	return endedBeforeDrain && listedAfterEnd && mayStart
 }
 
 // updateFromList adds or updates a pod from the newest list. If the pod has started again, it replaces the known one, so that

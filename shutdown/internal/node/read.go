@@ -145,26 +145,26 @@ func (n *Node) hostHasNonePending() bool {
 	}
 }
 
-// mergePrevious merges the shutdown of the log into the shutdown that this agent drains, because they are the same: the start,
-// the announcements, the deadlines and the pods of the log's shutdown count too.
+// mergePrevious merges the shutdown of the log into the one that this agent drains already, because they are the same. It gets
+// the start of the log's shutdown, and also its errors, announcements, deadlines and pods.
 func (n *Node) mergePrevious(previous *Shutdown, pods []*Pod) {
 	s := n.shutdown
 	s.Began, s.Wall, s.Held = previous.Began, previous.Wall, s.Held || previous.Held
 	s.Errors = append(previous.Errors, s.Errors...)
 	for _, a := range previous.Announced {
-		if a.At.IsZero() {
-			a.Deadline = time.Time{} // the drain of this announcement was over already, and its deadline does not count
+		if isOfEarlierDrain := a.At.IsZero(); isOfEarlierDrain {
+			a.Deadline = time.Time{} // so that it does not shorten the drain in progress
 		}
 		s.announce(a)
 	}
 	n.markDirty(s)
 	for _, p := range pods {
 		if p.isSignalled() {
-			p.Shutdown, p.Joined = s.Number, nil
+			p.Shutdown, p.Joined = s.Number, nil // only the merged shutdown reports it
 		}
 		n.adoptPod(p)
 	}
-	n.drain.shortenTable(n)
+	n.drain.shortenTable(n) // the log may have an earlier deadline
 }
 
 // closePrevious adopts the pods of the log's shutdown, which is over. No drain plans to kill them any more (KillPlanned), so
