@@ -78,9 +78,9 @@ func (o *Hold) Release() (closeLock func(context.Context) error) {
 	return func(ctx context.Context) error { return o.lock.closeLock(ctx, held) }
 }
 
-// Retake lets a lock be held again in this shutdown, after it was released, and has the session ask the host for one
-// once. The host may refuse it. The time of ReleaseAt still applies if it has not passed; otherwise call ReleaseAt again.
-// If the lock was not released, Retake does nothing.
+// Retake lets a lock be held again in this shutdown, after it was released. The session makes one attempt to get a lock from
+// the host, which may refuse it (AwaitAdoption waits for the attempt). The time of ReleaseAt still applies if it has not
+// passed; otherwise call ReleaseAt again. If the lock was not released, Retake does nothing.
 func (o *Hold) Retake() {
 	o.ifCurrent(func(l *lock) {
 		if l.phase == phaseReleased {
