@@ -58,9 +58,9 @@ func (a *agent) step(in node.Input) {
 	}
 }
 
-// store updates the newest entries with those of a Store or NewLog effect, and returns their lines.
+// store makes the shutdown and the pods of a Store or NewLog effect the newest entries, and returns their lines for the log.
 func (a *agent) store(e node.Effect) []byte {
-	lines, _ := a.entries.update(node.Entries{Shutdown: e.Shutdown, Pods: e.Pods}.Clone()) // no error: the reader finds what is missing
+	lines, _ := a.entries.update(node.Entries{Shutdown: e.Shutdown, Pods: e.Pods}.Clone()) // no error: the test finds a missing entry
 	return lines
 }
 

@@ -55,7 +55,8 @@ type Log struct {
 	unlock      func() error           // unlocks the folder; may be called again; nil: the folder is not locked
 	contents    *call.Future[Contents] // of the log when the folder was locked; the first task of writes reads them
 
-	// Only tasks of writes use these:
+	// Only the tasks of the queue writes use the fields below, one task at a time, so they need no mutex. Close and
+	// unlockAfterCalls use them when no task is left.
 	newest     newestEntries
 	file       *os.File // the log, open for appending; nil: it must be replaced first
 	isStale    bool     // the log must be replaced: this agent has not written it yet, or a write failed
@@ -68,7 +69,7 @@ type Log struct {
 func New(o Options) *Log {
 	l := &Log{clock: newClock(o.Boot), opts: o, lockSettled: make(chan struct{})}
 	l.writes = queue{name: "the writing of " + l.path(logFile), calls: &l.calls}
-	l.syncs = queue{name: "the sync of " + l.path(logFile), calls: &l.calls, isOpen: true} // open: only tasks of writes add syncs
+	l.syncs = queue{name: "the sync of " + l.path(logFile), calls: &l.calls, isOpen: true} // open: only tasks of l.writes add syncs
 	l.times = queue{name: "the writing of " + l.path(timesFile), calls: &l.calls}
 	var complete func(Contents, error)
 	l.contents, complete = call.NewFuture[Contents]()
