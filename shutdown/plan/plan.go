@@ -122,8 +122,8 @@ func (b Budget) plan(buckets []BucketPlan, ofUnknownClasses []*v1.Pod, opts Opti
 	return p
 }
 
-// grant sets the grace periods and times of a pod that is killed at w.Ready, the latest time of a kill in this window. A
-// pod without a grace period of its own wants what it is granted.
+// grant sets the grace periods of a pod, and its times if it is killed at w.Ready, when the wait for readiness marks ends at the
+// latest. A pod without a grace period of its own wants what it is granted.
 func (p *PodPlan) grant(w Window) {
 	p.GrantedSeconds = w.Seconds(p.Pod, w.Ready)
 	p.WantedSeconds = p.GrantedSeconds
@@ -131,7 +131,9 @@ func (p *PodPlan) grant(w Window) {
 		p.WantedSeconds = max(*seconds, 0)
 	}
 	grace := graceperiod.Duration(max(p.GrantedSeconds, graceperiod.MinimumPodSeconds))
-	if p.Truncated() { // if it is killed earlier, it is granted more seconds, which may end later, but not after graceEnd
+	if p.Truncated() {
+		// Granted seconds are whole. With 9.5 s left at w.Ready the pod gets 9 s; if it is killed half a second earlier, it gets
+		// 10 s and ends later, but not after graceEnd.
 		grace = max(grace, w.graceEnd-w.Ready)
 	}
 	p.Start, p.End = w.Ready, sum(w.Ready, p.maxTermination(grace))
