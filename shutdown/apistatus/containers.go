@@ -73,7 +73,7 @@ func startedCount(statuses []v1.ContainerStatus) int {
 // mayHaveStarted reports whether the regular containers of a pod may have been started (the kubelet's
 // hasPodInitialized). They may if
 //   - the pod has no init containers,
-//   - one of them has run, or
+//   - a regular container has run, or
 //   - the last init container has succeeded or, if it is a sidecar, has started.
 func mayHaveStarted(pod *v1.Pod) bool {
 	if len(pod.Spec.InitContainers) == 0 {

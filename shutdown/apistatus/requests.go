@@ -20,7 +20,8 @@ type requests struct {
 	timeout time.Duration // of one request
 }
 
-// restClient returns the client's RESTClient, or nil if it has none, like the fake clientset.
+// restClient returns the client's RESTClient. It returns nil if there is none, as with the fake clientset: requests then go
+// through the typed client.
 func (r requests) restClient() rest.Interface {
 	client := r.client.CoreV1().RESTClient()
 	if typed, ok := client.(*rest.RESTClient); ok && typed == nil { // the fake clientset returns a nil pointer of this type
