@@ -12,10 +12,10 @@ import (
 // goroutines handle them, in any order. Each has a sequence number, by its arrival: the message that arrived last counts,
 // even if it is not handled last.
 type preparation struct {
-	mu         sync.Mutex // guards the fields below; never held while anything blocks
-	inProgress bool
-	setBy      dbus.Sequence // the message that set inProgress
-	lastDenial dbus.Sequence // the newest reply that no shutdown is in progress
+	mu              sync.Mutex // guards the fields below; never held while anything blocks
+	inProgress      bool
+	inProgressSetBy dbus.Sequence // the message that set inProgress
+	lastDenial      dbus.Sequence // the newest reply that no shutdown is in progress
 }
 
 // noteSignal handles an announcement or, if active is false, a cancellation. signal is its sequence number. isNews is
@@ -26,13 +26,13 @@ type preparation struct {
 func (p *preparation) noteSignal(active bool, signal dbus.Sequence) (isNews bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	isOutdated := signal < p.setBy || active && signal < p.lastDenial
+	isOutdated := signal < p.inProgressSetBy || active && signal < p.lastDenial
 	if isOutdated {
 		return false
 	}
-	isNewShutdown := active && p.setBy < p.lastDenial // a reply has said that the known shutdown is over
+	isNewShutdown := active && p.inProgressSetBy < p.lastDenial // a reply has said that the known shutdown is over
 	isNews = p.inProgress != active || isNewShutdown
-	p.inProgress, p.setBy = active, signal
+	p.inProgress, p.inProgressSetBy = active, signal
 	return isNews
 }
 
@@ -41,8 +41,8 @@ func (p *preparation) noteSignal(active bool, signal dbus.Sequence) (isNews bool
 func (p *preparation) noteConfirmation(reply dbus.Sequence) (isInProgress bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if reply > max(p.setBy, p.lastDenial) && !p.inProgress {
-		p.inProgress, p.setBy = true, reply
+	if reply > max(p.inProgressSetBy, p.lastDenial) && !p.inProgress {
+		p.inProgress, p.inProgressSetBy = true, reply
 	}
 	return p.inProgress
 }
@@ -55,12 +55,13 @@ func (p *preparation) noteDenial(reply dbus.Sequence) {
 	p.lastDenial = max(p.lastDenial, reply)
 }
 
-// endIfDenied ends the known shutdown if a reply that arrived after the shutdown's last message says that none is in
-// progress. ended says that the caller must send the cancellation.
+// endIfDenied ends the known shutdown if a reply that arrived after the message that set inProgress has denied it (noteDenial).
+// It returns true if it has ended one: the caller must then send the cancellation.
 func (p *preparation) endIfDenied() (ended bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if !p.inProgress || p.setBy > p.lastDenial { // nothing to end, or not denied since
+	isDenied := p.lastDenial > p.inProgressSetBy
+	if !p.inProgress || !isDenied {
 		return false
 	}
 	p.inProgress = false
