@@ -71,8 +71,9 @@ func TestPendingExpiresAfterHalfAnHour(t *testing.T) {
 	}
 }
 
-// A shutdown that is announced after the end of another one is pending.
-func TestTheNextShutdownIsPending(t *testing.T) {
+// A shutdown has failed: the host still runs half an hour (pendingFor) after it should have shut down. If another shutdown is
+// announced then, that one is pending.
+func TestAShutdownAfterAFailedOneIsPending(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		src, err := New(Options{Path: "/unused"})
 		require.NoError(t, err)
@@ -81,7 +82,7 @@ func TestTheNextShutdownIsPending(t *testing.T) {
 			pending, err := (&session{source: src}).Pending(t.Context())
 			require.NoError(t, err)
 			require.Equal(t, kind, pending.Kind)
-			<-time.After(pendingFor)
+			<-time.After(pendingFor) // the host should have shut down at once, because no lock is held
 		}
 	})
 }

@@ -221,8 +221,8 @@ func TestTheSocketReplacesThatOfADeadAgent(t *testing.T) {
 	require.Equal(t, os.ModeSocket|0o600, info.Mode())
 }
 
-// Close of a session removes the socket, of which nothing is left in the folder, and closes the channel of events. A second
-// Close does nothing.
+// Close of a session removes the socket, leaves no other file in its folder, and closes the channel of events. A second Close
+// does nothing.
 func TestCloseRemovesTheSocket(t *testing.T) {
 	session, path := newSession(t)
 	require.NoError(t, session.Close())
