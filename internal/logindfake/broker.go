@@ -145,7 +145,7 @@ func (b *Broker) Close() error {
 	}
 	if b.Login1 != nil {
 		b.Login1.Close()
-		b.Login1.closeReaders()
+		b.Login1.stopWatching()
 	}
 	b.running.Wait()
 	return errors.Join(append(errs, os.RemoveAll(b.folder))...)

@@ -64,7 +64,7 @@ func StartLogin1(t testing.TB, address string) *Login1 {
 	must(t, err)
 	t.Cleanup(func() {
 		l.Close()
-		l.closeReaders() // the connection may have released locks
+		l.stopWatching()
 	})
 	return l
 }
@@ -79,8 +79,9 @@ func newLogin1(address string) (l *Login1, err error) {
 	return l, nil
 }
 
-// closeReaders closes the read ends of all locks, which ends the goroutines of those that were not released.
-func (l *Login1) closeReaders() {
+// stopWatching closes the read ends of all locks, which ends the goroutines of those that were not released. Call it after
+// Close: no Inhibit call adds a lock then.
+func (l *Login1) stopWatching() {
 	l.mu.Lock()
 	for _, reader := range l.readers {
 		_ = reader.Close() // it may be closed already
