@@ -1,5 +1,5 @@
-// Package kuberuntime stands in for the kubelet's package of this name. It declares only what the files use that a fork
-// copies from here (SERIES.md).
+// Package kuberuntime stands in for the kubelet's package of this name. A fork copies only the files with
+// kubegrace in their path (SERIES.md). The other files declare just what those need.
 package kuberuntime
 
 import (
