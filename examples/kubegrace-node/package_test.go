@@ -46,8 +46,8 @@ func TestDebianPackage(t *testing.T) {
 	run(t, filepath.Join(root, "DEBIAN/prerm"), "upgrade", "2.0.0") // must do nothing: the agent keeps running
 }
 
-// The RPM package must have the same files as the Debian package, but for the folder of zsh's completions, and its
-// scripts and configuration files.
+// The RPM package must have the same files as the Debian package, but zsh's completions in another folder. It must also run
+// the scripts of deploy/package, require systemd, and not overwrite the configuration files in an upgrade.
 func TestRPMPackage(t *testing.T) {
 	dist := need.Variable(t, "KUBEGRACE_DIST", "make dist")
 	dpkg, rpm := need.Program(t, "dpkg-deb", "dpkg"), need.Program(t, "rpm", "rpm")
