@@ -53,11 +53,10 @@ func (n *Node) announcement(e Event) Announcement {
 }
 
 // setDeadline sets the deadline of a host's announcement that has none, if it is known how long the host waits. An announcement
-// of an earlier drain (its At is zero) stays without one.
+// of an earlier drain stays without one.
 func (n *Node) setDeadline(a *Announcement) {
 	lacksDeadline := a.Host && a.Deadline.IsZero()
-	isOfNewestDrain := !a.At.IsZero()
-	if lacksDeadline && isOfNewestDrain && n.limit != 0 {
+	if lacksDeadline && a.isOfNewestDrain() && n.limit != 0 {
 		a.Deadline = a.At.Add(max(n.limit, 0)) // a negative limit: the host does not wait
 	}
 }
@@ -73,7 +72,7 @@ func (l Limit) apply(n *Node) {
 	for i := range s.Announced {
 		a := &s.Announced[i]
 		n.setDeadline(a)
-		if isOfNewestDrain := !a.At.IsZero(); isOfNewestDrain {
+		if a.isOfNewestDrain() {
 			s.HostEnd = times.Earlier(s.HostEnd, a.Deadline)
 		}
 	}

@@ -152,7 +152,7 @@ func (n *Node) mergePrevious(previous *Shutdown, pods []*Pod) {
 	s.Began, s.Wall, s.Held = previous.Began, previous.Wall, s.Held || previous.Held
 	s.Errors = append(previous.Errors, s.Errors...)
 	for _, a := range previous.Announced {
-		if isOfEarlierDrain := a.At.IsZero(); isOfEarlierDrain {
+		if !a.isOfNewestDrain() {
 			a.Deadline = time.Time{} // so that it does not shorten the drain in progress
 		}
 		s.announce(a)

@@ -70,6 +70,10 @@ type Announcement struct {
 // isOfHost reports whether the host's session made the announcement, rather than Trigger.
 func (a Announcement) isOfHost() bool { return a.Host }
 
+// isOfNewestDrain reports whether the announcement began the newest drain or came during it. restartDrain sets the At of earlier
+// announcements to zero.
+func (a Announcement) isOfNewestDrain() bool { return !a.At.IsZero() }
+
 // announce adds an announcement. If its announcer has announced the shutdown before, the two announcements become one
 // with the earlier deadline. isNewAnnouncer says that the announcer is new. The shutdown's origin is the first announcer,
 // or the host once it has announced the shutdown. HostEnd moves earlier with each deadline of the newest drain.
@@ -87,7 +91,7 @@ func (s *Shutdown) announce(a Announcement) (isNewAnnouncer bool) {
 		a.At, a.Deadline, a.Kind = before.At, times.Earlier(before.Deadline, a.Deadline), cmp.Or(a.Kind, before.Kind)
 		s.Announced[i] = a
 	}
-	if isOfNewestDrain := !a.At.IsZero(); isOfNewestDrain {
+	if a.isOfNewestDrain() {
 		s.HostEnd = times.Earlier(s.HostEnd, a.Deadline)
 	}
 	s.setKind()
