@@ -290,3 +290,15 @@ func TestAListAfterTheEndOfItsContext(t *testing.T) {
 		require.Equal(t, recorded, record.lists[0].Err)
 	}
 }
+
+// A list and a stop panic. The record does not say that they have succeeded: rules would take the list as empty, and the container
+// as stopped.
+func TestACallThatPanicsHasNotSucceeded(t *testing.T) {
+	r := NewRecord()
+	require.Panics(t, func() {
+		_, _ = r.running(t.Context(), &v1.Pod{}, func(context.Context, *v1.Pod) ([]lifecycle.Container, error) { panic("boom") })
+	})
+	require.ErrorIs(t, r.lists[0].Err, errDidNotReturn)
+	require.Panics(t, func() { _ = r.stop(&Stop{ID: "app"}, func() error { panic("boom") }) })
+	require.False(t, r.stops[0].succeeded())
+}
