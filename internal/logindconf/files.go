@@ -104,12 +104,35 @@ func read(host fs.FS, name string) (file File, ok bool) {
 // errInvalid is the Err of a file that systemd cannot parse.
 var errInvalid = errors.New("systemd-logind cannot parse it, and ignores all files after it")
 
-// limitIn returns the limit that the text of a file sets, as systemd's config_parse reads it: a backslash at the end of a
-// line continues it, a line without an equals sign is skipped, and of several lines the last valid one wins. An invalid
-// section header, or a line that is not UTF-8, is errInvalid.
+// limitIn returns the limit that the text of a file sets, as systemd's config_parse reads it: a line without an equals sign is
+// skipped, and of several lines the last valid one wins. An invalid section header, or a line that is not UTF-8, is errInvalid.
 func limitIn(text string) (limit time.Duration, isSet bool, err error) {
+	var section string
+	for _, line := range joinedLines(text) {
+		isHeader := strings.HasPrefix(line, "[")
+		if !utf8.ValidString(line) || isHeader && !strings.HasSuffix(line, "]") {
+			return 0, true, errInvalid
+		}
+		if isHeader {
+			section = line
+			continue
+		}
+		key, value, _ := strings.Cut(line, "=")
+		if section != "[Login]" || strings.TrimRight(key, " \t") != Setting {
+			continue
+		}
+		if span, err := parseTimespan(value); err == nil {
+			limit, isSet = span, true
+		}
+	}
+	return limit, isSet, nil
+}
+
+// joinedLines returns the lines of a file without the white space around them and without comments. A backslash at the end of a
+// line continues it, also past comments.
+func joinedLines(text string) (lines []string) {
 	text = strings.NewReplacer("\r\n", "\n", "\r", "\n", "\x00", "\n").Replace(strings.TrimPrefix(text, "\ufeff"))
-	var section, line string
+	var line string
 	for part := range strings.SplitSeq(text+"\n", "\n") { // the last part is empty, and ends a continued line
 		part = strings.TrimLeft(part, " \t")
 		if strings.HasPrefix(part, "#") || strings.HasPrefix(part, ";") {
@@ -121,23 +144,8 @@ func limitIn(text string) (limit time.Duration, isSet bool, err error) {
 			line = line[:len(line)-1] + " "
 			continue
 		}
-		whole := strings.Trim(line, " \t")
+		lines = append(lines, strings.Trim(line, " \t"))
 		line = ""
-		isHeader := strings.HasPrefix(whole, "[")
-		if !utf8.ValidString(whole) || isHeader && !strings.HasSuffix(whole, "]") {
-			return 0, true, errInvalid
-		}
-		if isHeader {
-			section = whole
-			continue
-		}
-		key, value, _ := strings.Cut(whole, "=")
-		if section != "[Login]" || strings.TrimRight(key, " \t") != Setting {
-			continue
-		}
-		if span, err := parseTimespan(value); err == nil {
-			limit, isSet = span, true
-		}
 	}
-	return limit, isSet, nil
+	return lines
 }
