@@ -131,7 +131,8 @@ func objectsOf(pods []*node.Pod) []*v1.Pod {
 // start calls do, which calls embedder code, in a goroutine. inputOf then makes an input for the core of the answer; if it
 // returns nil, the core gets no input. The context of do ends when the core aborts the call, and at the effect's Until, if that
 // is set. The context of a kill has no deadline, because a pod may end late. A call that takes longer than slowTime is logged.
-// A kill is logged only if it takes slowTime more than its grace period. The mutex is held.
+// A kill is logged only if it takes slowTime more than its grace period. do is called when the step of the core is over, so
+// that embedder code that asks the manager gets the new state. The mutex is held.
 func (s *shell) start(e node.Effect, name string, do func(context.Context) error, inputOf func(answer) node.Input) {
 	var ctx context.Context
 	var cancel context.CancelFunc
@@ -142,7 +143,10 @@ func (s *shell) start(e node.Effect, name string, do func(context.Context) error
 	}
 	s.aborts[e.Call] = cancel
 	slowAfter := graceperiod.Duration(e.Seconds) + slowTime // only a kill has Seconds
-	s.calls.Call(ctx, name, slowAfter, func() error { return do(ctx) }, func(err error) {
+	s.calls.Call(ctx, name, slowAfter, func() error {
+		s.awaitStep()
+		return do(ctx)
+	}, func(err error) {
 		cancel()
 		in := inputOf(answerOf(err))
 		s.mu.Lock()
@@ -152,6 +156,12 @@ func (s *shell) start(e node.Effect, name string, do func(context.Context) error
 			s.stepLocked(in)
 		}
 	})
+}
+
+// awaitStep returns when no step is under way.
+func (s *shell) awaitStep() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
 }
 
 // answer is what package node uses of the error that a call to embedder code has returned.

@@ -88,7 +88,8 @@ type Options struct {
 	// and all signalled pods have ended. Pods that still run delay it until 10 s after the drain and
 	// their grace periods, but not beyond the end of Run. If another announcer announces the shutdown
 	// after the lock was released, the node is drained again, and OnReport gets a report of the whole
-	// shutdown again. If the end of Run interrupts the drain, the report's Ended is zero. The host does
+	// shutdown again. If the end of Run interrupts the drain, the report's Ended is zero. After a
+	// cancellation ShutdownStatus is already nil, unless another shutdown has begun. The host does
 	// not wait for OnReport. TerminateAll waits up to 10 s for it, and Run as long as for other calls.
 	// Its context ends when both Run and TerminateAll have ended. Nil: nothing is called.
 	OnReport func(context.Context, Report)

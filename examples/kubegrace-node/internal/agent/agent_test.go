@@ -302,6 +302,22 @@ func TestASignalWaitsForTheShutdownThatFollowsACancelledOne(t *testing.T) {
 	})
 }
 
+// A shutdown is cancelled before any pod is told to stop, because the runtime does not list its pods. A signal then ends the agent at
+// once.
+func TestASignalAfterACancelledShutdownEndsTheAgent(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newTestbed(t)
+		b.opts.Runtime = &failingRuntime{Runtime: b.opts.Runtime}
+		b.run()
+		b.host.Announce(source.Event{})
+		b.advance(time.Second)
+		require.Contains(t, b.status(), "Stopping pods")
+		b.host.Cancel()
+		b.advance(time.Second)
+		b.endBySIGTERM()
+	})
+}
+
 // failingRuntime fails to list its pods until isUp is set. It always fails to stop a sandbox.
 type failingRuntime struct {
 	agent.Runtime

@@ -87,11 +87,8 @@ func (l *loop) started(ctx context.Context) {
 	}
 	l.refresh(ctx)
 	l.notify("READY=1")
-	if l.opts.Units.IsNodeDrained() {
-		l.opts.View.Say("This node was drained by kubegrace-node drain, and stays so until kubegrace-node undrain.")
-		if err := l.trigger(source.Event{Origin: drainOrigin}); err != nil {
-			l.opts.View.Say("Warning: " + err.Error())
-		}
+	if err := l.continueDrain(); err != nil {
+		l.opts.View.Say("Warning: " + err.Error())
 	}
 }
 

@@ -82,6 +82,17 @@ func (a *Agent) beginDrain() error {
 	return nil
 }
 
+// continueDrain begins a shutdown if the node is drained, because a previous agent may have begun the drain.
+func (a *Agent) continueDrain() error {
+	a.changingDrain.Lock()
+	defer a.changingDrain.Unlock()
+	if !a.opts.Units.IsNodeDrained() {
+		return nil
+	}
+	a.opts.View.Say("This node was drained by kubegrace-node drain, and stays so until kubegrace-node undrain.")
+	return a.trigger(source.Event{Origin: drainOrigin})
+}
+
 // withdrawDrain removes the stored mark of beginDrain, so that no later agent drains again, and cancels the shutdown that
 // beginDrain began. A shutdown that the host itself has announced continues.
 func (a *Agent) withdrawDrain() error {
