@@ -325,6 +325,13 @@ type failingRuntime struct {
 	isUp bool
 }
 
+// setUp changes isUp.
+func (r *failingRuntime) setUp(isUp bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.isUp = isUp
+}
+
 // Pods fails until isUp is set.
 func (r *failingRuntime) Pods(ctx context.Context) ([]*v1.Pod, error) {
 	r.mu.Lock()
@@ -350,9 +357,7 @@ func TestARuntimeThatComesLate(t *testing.T) {
 		require.Contains(t, b.status(), "missing: container runtime: file does not exist")
 
 		// The runtime comes, and a shutdown drains the pod.
-		runtime.mu.Lock()
-		runtime.isUp = true
-		runtime.mu.Unlock()
+		runtime.setUp(true)
 		b.advance(5 * time.Second)
 		require.NotContains(t, b.status(), "missing")
 		b.host.Announce(source.Event{})
@@ -366,6 +371,43 @@ func TestARuntimeThatComesLate(t *testing.T) {
 		b.advance(10 * time.Second)
 		require.Equal(t, 2, strings.Count(b.output(), "ns/web                   has 5s to stop\n"), "once in each shutdown")
 		b.endBySIGTERM()
+	})
+}
+
+// A shutdown has stopped all pods, and is cancelled. Another shutdown begins at once, and waits for the list of pods. The status must
+// say so, and a signal must wait for the drain.
+func TestAShutdownRightAfterACancelledOne(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newTestbed(t)
+		runtime := &failingRuntime{Runtime: b.opts.Runtime, isUp: true}
+		b.opts.Runtime = runtime
+		b.run()
+		b.host.Announce(source.Event{})
+		b.advance(10 * time.Second)
+		require.Contains(t, b.status(), "The pods have been stopped")
+
+		runtime.setUp(false)
+		b.host.Cancel()
+		b.host.Announce(source.Event{})
+		b.advance(time.Second)
+		require.Contains(t, b.status(), "Stopping pods")
+		b.signals <- syscall.SIGTERM
+		b.advance(time.Second)
+		require.Empty(t, b.result, "the agent waits")
+		runtime.setUp(true)
+		require.ErrorContains(t, <-b.result, "the list of the pods failed")
+	})
+}
+
+// A shutdown begins, and a signal arrives at the same moment. The agent must stop web before it leaves.
+func TestASignalWaitsForAShutdownThatHasJustBegun(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newTestbed(t, podOf("web", 0, "{exitAfterTerm: 3s}"))
+		b.run()
+		b.host.Announce(source.Event{})
+		synctest.Wait()
+		b.endBySIGTERM()
+		require.Contains(t, b.output(), "ns/web         0       5s    3s  stopped in time")
 	})
 }
 

@@ -52,12 +52,14 @@ func (l *loop) run(ctx context.Context) error {
 			l.ready = nil
 			l.started(ctx)
 		case sig := <-l.opts.Signals:
+			l.refresh(ctx) // a shutdown may have begun since the last tick
 			done, err = l.handleSignal(sig)
 		case <-l.drainTimer:
 			l.drainTimer = nil
 			l.opts.View.Say("--shutdown-after: shutting down.")
 			err = l.trigger(source.Event{Origin: "--shutdown-after"})
 		case client := <-l.drainClients:
+			l.refresh(ctx) // see above
 			l.sendReport(client)
 		case report := <-l.reports:
 			done, err = l.handleReport(report)
@@ -96,7 +98,7 @@ func (l *loop) started(ctx context.Context) {
 func (l *loop) refresh(ctx context.Context) {
 	l.showInhibitor(ctx)
 	shuttingDown := l.shuttingDown()
-	if !shuttingDown && l.drained { // the shutdown was cancelled after its drain: the host stays up
+	if l.drained && (!shuttingDown || l.lastIsCancelled()) { // the host stays up; another shutdown may have begun already
 		l.drained = false
 		l.forgetHooks()
 	}
@@ -105,6 +107,12 @@ func (l *loop) refresh(ctx context.Context) {
 		l.draining, l.interrupted = true, false
 	}
 	l.tellStatus(shuttingDown)
+}
+
+// lastIsCancelled reports whether the last shutdown that has ended was cancelled.
+func (l *loop) lastIsCancelled() bool {
+	report, _ := l.manager.LastReport()
+	return report.Cancelled
 }
 
 // handleReport shows the report of a shutdown and sends it to waiting clients. done says that the agent then leaves: it
