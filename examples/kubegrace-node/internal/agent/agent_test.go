@@ -671,6 +671,26 @@ func TestDrainAndUndrain(t *testing.T) {
 	b.endBySIGTERM()
 }
 
+// A drain stops the pods, but not the unit that would start them again, because no systemd answers. POST /drain answers with the
+// report and the reason.
+func TestADrainSaysWhyAUnitWasNotStopped(t *testing.T) {
+	t.Setenv("DBUS_SYSTEM_BUS_ADDRESS", "unix:path=/nonexistent")
+	b := newTestbed(t, podOf("web", 0, "{exitAfterTerm: 10ms}"))
+	socketPath := filepath.Join(t.TempDir(), "s")
+	var err error
+	b.opts.Units, err = units.New(t.TempDir(), []string{"kubelet.service"})
+	require.NoError(t, err)
+	b.opts.Control = func() (net.Listener, error) { return socket.Listen(socketPath) }
+	b.start()
+	b.awaitState("READY=1")
+	var report api.Report
+	require.NoError(t, api.Request(t.Context(), socketPath, http.MethodPost, "/drain", &report))
+	require.Equal(t, "Graceful", report.Shutdown.Pods[0].Outcome)
+	require.ErrorContains(t, report.Err(), "the pods may be started again: failed to connect to systemd")
+	b.signals <- syscall.SIGTERM
+	<-b.result
+}
+
 // A node was drained, and the unit that was stopped cannot be started again, because no systemd answers. POST /undrain answers
 // with the reason.
 func TestUndrainSaysWhyAUnitCannotBeStarted(t *testing.T) {

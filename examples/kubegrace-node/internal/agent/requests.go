@@ -118,10 +118,24 @@ func (a *Agent) drain(ctx context.Context) (any, error) {
 	}
 	select {
 	case report := <-reports:
-		return api.ReportOf(report), nil
+		answer := api.ReportOf(report)
+		if !report.Cancelled { // otherwise the units are started again
+			answer.UnitsError = a.unitsError(ctx)
+		}
+		return answer, nil
 	case <-ctx.Done():
 		return nil, context.Cause(ctx)
 	}
+}
+
+// unitsError says which units run that a drain stops, or why that is not known; "": none runs.
+func (a *Agent) unitsError(ctx context.Context) string {
+	ctx, cancel := context.WithTimeout(ctx, busTimeout)
+	defer cancel()
+	if err := a.opts.Units.CheckStopped(ctx); err != nil {
+		return err.Error()
+	}
+	return ""
 }
 
 // sendReport sends a client the report of the last drain. If a drain is under way, handleReport sends the client the report

@@ -50,18 +50,24 @@ type Report struct {
 	// UnderWay says that this shutdown has not ended, so the report is incomplete.
 	UnderWay bool            `json:"underWay,omitempty"`
 	Shutdown shutdown.Report `json:"shutdown"`
+	// UnitsError says, after a drain, which units of --stop-unit still run and may start the pods again, or why that is not
+	// known. "": none runs.
+	UnitsError string `json:"unitsError,omitempty"`
 }
 
-// PodErrors returns an error that names the pods that were not stopped, and why; nil if all were. If the shutdown knew no
-// pods and something has failed, such as the list of the pods, that is the error. A shutdown that was cancelled is an error,
-// too.
-func (r Report) PodErrors() error {
+// Err returns an error that names the pods that were not stopped, and why; nil if all were. If the shutdown knew no
+// pods and something has failed, such as the list of the pods, that is the error. UnitsError is an error, too, and so is a
+// shutdown that was cancelled.
+func (r Report) Err() error {
 	var errs []error
 	if r.Shutdown.Cancelled {
 		errs = append(errs, errors.New("the drain was called off: pods that were not told to stop by then run on"))
 	}
 	if failures := r.Shutdown.Errors; len(r.Shutdown.Pods) == 0 && len(failures) > 0 {
 		errs = append(errs, fmt.Errorf("no pod was stopped: %s", strings.Join(failures, "; ")))
+	}
+	if r.UnitsError != "" {
+		errs = append(errs, fmt.Errorf("the pods may be started again: %s", r.UnitsError))
 	}
 	for _, p := range r.Shutdown.Pods {
 		if p.Error != "" {

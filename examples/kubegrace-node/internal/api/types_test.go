@@ -9,12 +9,13 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown"
 )
 
-// A drain that could not list the pods has stopped none, which is an error, and so is one that was called off. Without pods,
+// A drain that could not list the pods has stopped none, which is an error. So is one that was called off, and one that left a unit running. Without pods,
 // or if something else than a kill has failed, there is none.
 func TestADrainThatStoppedNotAllPodsIsAnError(t *testing.T) {
 	failed := []string{"the list of the pods failed: the runtime is down"}
-	require.EqualError(t, api.ReportOf(shutdown.Report{Errors: failed}).PodErrors(), "no pod was stopped: "+failed[0])
-	require.ErrorContains(t, api.ReportOf(shutdown.Report{Cancelled: true}).PodErrors(), "the drain was called off")
-	require.NoError(t, api.ReportOf(shutdown.Report{}).PodErrors())
-	require.NoError(t, api.ReportOf(shutdown.Report{Errors: failed, Pods: []shutdown.PodReport{{Name: "web"}}}).PodErrors())
+	require.EqualError(t, api.ReportOf(shutdown.Report{Errors: failed}).Err(), "no pod was stopped: "+failed[0])
+	require.ErrorContains(t, api.ReportOf(shutdown.Report{Cancelled: true}).Err(), "the drain was called off")
+	require.EqualError(t, api.Report{UnitsError: "not stopped: kubelet.service"}.Err(), "the pods may be started again: not stopped: kubelet.service")
+	require.NoError(t, api.ReportOf(shutdown.Report{}).Err())
+	require.NoError(t, api.ReportOf(shutdown.Report{Errors: failed, Pods: []shutdown.PodReport{{Name: "web"}}}).Err())
 }

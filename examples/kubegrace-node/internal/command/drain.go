@@ -22,6 +22,7 @@ func newDrain() *cobra.Command {
 the pods, in order and with their grace periods, as for a shutdown of the machine. It
 waits until they have ended, and shows how each one ended. kubegrace-node undrain withdraws
 the drain; so does a reboot. Ctrl-C ends only the waiting: the pods are stopped all the same.
+It exits with 1 if a pod was not stopped, or if a --stop-unit still runs.
 
 To move the pods to other nodes first, use kubectl drain.`,
 		Args: cobra.NoArgs,
@@ -33,7 +34,7 @@ To move the pods to other nodes first, use kubectl drain.`,
 		if err := api.Request(command.Context(), socket, http.MethodPost, "/drain", &report); err != nil {
 			return err
 		}
-		return errors.Join(output.WriteReport(format, command.OutOrStdout(), report), report.PodErrors())
+		return errors.Join(output.WriteReport(format, command.OutOrStdout(), report), report.Err())
 	}
 	return command
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 	"syscall"
 	"time"
@@ -67,14 +68,10 @@ func (k *Keeper) Stop(ctx context.Context) error {
 		return errors.Join(err, k.store(stopped))
 	}
 	defer conn.Close()
-	units, err := conn.ListUnitsByNamesContext(ctx, k.units)
-	var running []string
-	for _, unit := range units {
-		if slices.Contains([]string{"active", "activating", "reloading"}, unit.ActiveState) {
-			running = append(running, unit.Name)
-			if !slices.Contains(stopped.Units, unit.Name) {
-				stopped.Units = append(stopped.Units, unit.Name)
-			}
+	running, err := k.running(ctx, conn)
+	for _, unit := range running {
+		if !slices.Contains(stopped.Units, unit) {
+			stopped.Units = append(stopped.Units, unit)
 		}
 	}
 	// The file comes first: if this agent dies from here on, the next one knows which units to start again.
@@ -83,6 +80,34 @@ func (k *Keeper) Stop(ctx context.Context) error {
 		errs = append(errs, stopUnit(ctx, conn, unit))
 	}
 	return errors.Join(errs...)
+}
+
+// running asks systemd which of the units run.
+func (k *Keeper) running(ctx context.Context, conn *systemd.Conn) (names []string, err error) {
+	units, err := conn.ListUnitsByNamesContext(ctx, k.units)
+	for _, unit := range units {
+		if slices.Contains([]string{"active", "activating", "reloading"}, unit.ActiveState) {
+			names = append(names, unit.Name)
+		}
+	}
+	return names, err
+}
+
+// CheckStopped returns an error that names the units that run, or says why systemd cannot be asked. Nil: no unit runs.
+func (k *Keeper) CheckStopped(ctx context.Context) error {
+	if len(k.units) == 0 {
+		return nil
+	}
+	conn, err := k.connect(ctx)
+	if err != nil {
+		return err
+	}
+	defer conn.Close()
+	running, err := k.running(ctx, conn)
+	if len(running) > 0 {
+		err = errors.Join(err, fmt.Errorf("not stopped: %s", strings.Join(running, ", ")))
+	}
+	return err
 }
 
 // Check returns an error if systemd does not know one of the units, for example because its name is misspelt.

@@ -166,6 +166,21 @@ func TestAUnitIsStoppedAndStartedAgainByTheNextAgent(t *testing.T) {
 	require.NoFileExists(t, filepath.Join(runDir, File))
 }
 
+// CheckStopped names a unit that runs, be it that Stop was not called or that somebody has started the unit since.
+func TestCheckStoppedNamesTheUnitsThatRun(t *testing.T) {
+	s, runDir, keeper := start(t)
+	k := keeper()
+	require.EqualError(t, k.CheckStopped(bounded(t, 10*time.Second)), "not stopped: kubelet.service")
+	require.NoError(t, k.Stop(bounded(t, 10*time.Second)))
+	require.NoError(t, k.CheckStopped(bounded(t, 10*time.Second)))
+	s.set(func() { s.activeState = "activating" })
+	require.EqualError(t, k.CheckStopped(bounded(t, 10*time.Second)), "not stopped: kubelet.service")
+
+	withoutUnits, err := New(runDir, nil)
+	require.NoError(t, err)
+	require.NoError(t, withoutUnits.CheckStopped(t.Context()), "systemd is not asked")
+}
+
 // A unit that did not run before the drain is neither stopped nor started. The two reloads are those of Stop and Start,
 // which write and remove the drop-in.
 func TestAUnitThatDidNotRunStaysStopped(t *testing.T) {
