@@ -27,14 +27,14 @@ func (d deadline) hasPassed() bool { return !time.Now().Before(d.end) }
 // period, but at least 2 s (the kubelet's minimumGracePeriodInSeconds). After the deadline this minimum
 // shrinks to 0 second by second; otherwise each repeated call would add 2 s.
 func (d deadline) stopTimeout() int64 {
-	late := time.Since(d.end) // negative before the deadline
-	if late < times.Lag {     // timers fire late: a call that was due at the deadline still gets the minimum
+	sinceEnd := time.Since(d.end) // negative before the deadline
+	if sinceEnd < times.Lag {     // timers fire late: a call that was due at the deadline still gets the minimum
 		granted := max(d.granted, 0)
-		elapsed := graceperiod.Duration(granted) - time.Until(d.end)
-		return graceperiod.Remaining(granted, elapsed)
+		sinceBeginning := graceperiod.Duration(granted) + sinceEnd
+		return graceperiod.Remaining(granted, sinceBeginning)
 	}
 	minimum := graceperiod.Duration(graceperiod.MinimumContainerSeconds)
-	return int64(max(minimum-late, 0) / time.Second)
+	return int64(max(minimum-sinceEnd, 0) / time.Second)
 }
 
 // cause returns the cause with which a hook that still runs at the deadline is cancelled.

@@ -155,7 +155,7 @@ func (p *podState) applyList(list *listCall) {
 			s.lastListedIn = list.number
 		}
 	}
-	maps.DeleteFunc(p.starts, func(start *startCall, _ struct{}) bool { return start.returned && start.firstList <= list.number })
+	maps.DeleteFunc(p.starts, func(start *startCall, _ struct{}) bool { return start.returned && start.firstListAfter <= list.number })
 	p.unblockStops()
 }
 

@@ -92,15 +92,15 @@ func (p *podState) nextChange() <-chan struct{} {
 }
 
 // waitWhile waits as long as mustWait returns true. It calls mustWait, with the mutex held, at once, after each change of
-// the pod (wake), when ctx ends, and at the time askAgain that mustWait has returned; a time that has passed is ignored.
-func (p *podState) waitWhile(ctx context.Context, mustWait func() (wait bool, askAgain time.Time)) {
+// the pod (wake), when ctx ends, and at the time recheckAt that mustWait has returned; a time that has passed is ignored.
+func (p *podState) waitWhile(ctx context.Context, mustWait func() (wait bool, recheckAt time.Time)) {
 	for {
 		now, ended := time.Now(), ctx.Done()
 		if ctx.Err() != nil {
 			ended = nil // mustWait is called next and can see the end of ctx: the select below must not return for it again
 		}
 		p.mu.Lock()
-		wait, askAgain := mustWait()
+		wait, recheckAt := mustWait()
 		if !wait {
 			p.unlock()
 			return
@@ -108,8 +108,8 @@ func (p *podState) waitWhile(ctx context.Context, mustWait func() (wait bool, as
 		changed := p.nextChange()
 		p.unlock()
 		var timer <-chan time.Time // nil: it never fires
-		if askAgain.After(now) {
-			timer = times.After(askAgain)
+		if recheckAt.After(now) {
+			timer = times.After(recheckAt)
 		}
 		select {
 		case <-changed:
@@ -123,7 +123,7 @@ func (p *podState) waitWhile(ctx context.Context, mustWait func() (wait bool, as
 func (p *podState) forget() {
 	if t := p.termination; t.inProgress() && t.needsList() {
 		// Later lists are not applied to a forgotten termination, so it must not take one for the list that it needs.
-		t.minList = math.MaxInt
+		t.awaitedList = math.MaxInt
 	}
 	p.termination = nil
 	p.wake()

@@ -117,9 +117,9 @@ func (p *podState) runPostStart(ctx context.Context, cancel context.CancelCauseF
 		ignorePanic := func(error) {} // it has been logged
 		p.watchExit(ctx, pod, c, cancel, ignorePanic)
 	}
-	p.waitWhile(ctx, func() (wait bool, askAgain time.Time) {
+	p.waitWhile(ctx, func() (wait bool, recheckAt time.Time) {
 		if s := p.stopOf(c); s != nil && !hasReturned {
-			askAgain = s.deadline.end
+			recheckAt = s.deadline.end
 			switch {
 			case !s.inProgress:
 				cancel(ErrTerminating)
@@ -127,7 +127,7 @@ func (p *podState) runPostStart(ctx context.Context, cancel context.CancelCauseF
 				cancel(s.deadline.cause())
 			}
 		}
-		return !hasReturned, askAgain
+		return !hasReturned, recheckAt
 	})
 	return err
 }

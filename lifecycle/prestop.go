@@ -60,7 +60,7 @@ func (s *containerStop) runHook() {
 	if s.hook.kind == kindSleep { // other hooks may have work to do outside the exited container
 		s.pod.watchExit(ctx, apiPod, s.container, cancel, s.addError)
 	}
-	s.pod.waitWhile(ctx, func() (wait bool, askAgain time.Time) {
+	s.pod.waitWhile(ctx, func() (wait bool, recheckAt time.Time) {
 		mustEnd := ctx.Err() != nil || s.deadline.hasPassed()
 		if mustEnd && !s.hook.returned {
 			cancel(s.deadline.cause()) // no effect if the container's exit or Close has cancelled it
@@ -167,7 +167,7 @@ func (s *containerStop) endHook(outcome HookOutcome, cause Cause) {
 // abandons the hook.
 func (s *containerStop) waitForHook() {
 	hasAbandoned := false
-	s.pod.waitWhile(s.ctx, func() (wait bool, askAgain time.Time) {
+	s.pod.waitWhile(s.ctx, func() (wait bool, recheckAt time.Time) {
 		isRunning := s.hook.ctx != nil && !s.hook.returned
 		abandonAt := s.hook.cancelledAt.Add(abandonAfter)
 		wait = isRunning && time.Now().Before(abandonAt)

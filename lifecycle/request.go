@@ -45,9 +45,9 @@ type Request struct {
 }
 
 // grace returns the pod's grace period in seconds for this request. current is the grace period of the
-// termination in progress; 0 if there is none. For a request that names no containers, [graceperiod.ForPod] computes
-// the grace period. For one that names them, it is the override without any limit, as in the kubelet, else current,
-// else the pod's own.
+// termination in progress; 0 if there is none. [graceperiod.ForPod] computes it for a request that names no containers.
+// For one that names them, it is the first that is set, without any limit, as in the kubelet: the override, current, the
+// pod's own.
 func (r *Request) grace(pod *v1.Pod, current int64) int64 {
 	switch {
 	case r.Containers == nil:
@@ -58,19 +58,19 @@ func (r *Request) grace(pod *v1.Pod, current int64) int64 {
 	case current != 0:
 		return current
 	default:
-		return graceperiod.ForContainer(pod, nil, graceperiod.ReasonUnknown)
+		return graceperiod.ForContainer(pod, nil, graceperiod.ReasonUnknown) // nil: no container, whose probes could matter
 	}
 }
 
-// maxLikely is a year in seconds. A longer grace period is probably a time.Duration, which counts nanoseconds.
-const maxLikely = 365 * 24 * 60 * 60
+// longestLikelySeconds is a year. A longer grace period is probably a time.Duration, which counts nanoseconds.
+const longestLikelySeconds = 365 * 24 * 60 * 60
 
 // graceWarning returns a line for the log if the grace period of a new termination, in seconds, is probably a mistake; "" if
 // it is not.
 func (r *Request) graceWarning(pod *v1.Pod, granted int64) string {
 	isGiven := pod.Spec.TerminationGracePeriodSeconds != nil || pod.DeletionGracePeriodSeconds != nil || r.GracePeriodSeconds != nil
 	switch {
-	case granted > maxLikely:
+	case granted > longestLikelySeconds:
 		return "The grace period is longer than a year: was a time.Duration passed as seconds?"
 	case !isGiven:
 		return "The pod has no grace period and gets the minimum: set terminationGracePeriodSeconds, which is 30 by default in the API server"
@@ -107,13 +107,19 @@ func (r *ContainerRequest) grace(pod *v1.Pod, name string) int64 {
 }
 
 // message returns the message of the Killing event: the request's, else the kubelet's for a failed
-// probe, else "".
+// probe, else "", which stands for the kubelet's default.
 func (r *ContainerRequest) message(pod *v1.Pod, name string) string {
-	probe := map[graceperiod.KillReason]string{ // "" for any other reason
-		graceperiod.ReasonLivenessProbe: "liveness", graceperiod.ReasonStartupProbe: "startup",
-	}[r.Reason]
-	if r.Message != "" || probe == "" {
+	if r.Message != "" {
 		return r.Message
+	}
+	var probe string
+	switch r.Reason {
+	case graceperiod.ReasonLivenessProbe:
+		probe = "liveness"
+	case graceperiod.ReasonStartupProbe:
+		probe = "startup"
+	default:
+		return ""
 	}
 	_, role := findContainer(pod, name) // the kubelet's message calls a sidecar an init container
 	switch {

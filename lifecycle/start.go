@@ -23,11 +23,13 @@ var (
 
 // startCall is one call of [Terminator.Start]. The pod's mutex guards it.
 type startCall struct {
-	name      string // of the container
-	role      role
-	cancel    context.CancelCauseFunc // cancels the context of the agent's start function
-	returned  bool
-	firstList int // set when it returns: the number of the next list to begin, the first one that has what it started
+	name     string // of the container
+	role     role
+	cancel   context.CancelCauseFunc // cancels the context of the agent's start function
+	returned bool
+	// firstListAfter is the number of the first list that begins after the call has returned, and so has what it started. It is 0
+	// before that.
+	firstListAfter int
 }
 
 // Start calls start, the agent's function that starts one container, unless the pod is being
@@ -60,6 +62,33 @@ func (tr *Terminator) Start(ctx context.Context, pod *v1.Pod, name string, start
 // do runs, the call is in podState.starts, so that a termination can cancel it. [Terminator.Start] adds the
 // container's and the pod's name to the error.
 func (tr *Terminator) start(ctx context.Context, pod *v1.Pod, name string, do func(context.Context) error) (err error) {
+	if err := tr.checkStart(pod, name, do); err != nil {
+		return err
+	}
+	_, role := findContainer(pod, name)
+	start := &startCall{name: name, role: role}
+	ctx, start.cancel = context.WithCancelCause(ctx)
+	defer start.cancel(nil)
+	stopWatchingClose := context.AfterFunc(tr.ctx, func() { start.cancel(CauseTerminatorClosed) })
+	defer stopWatchingClose()
+	state := tr.lock(pod)
+	if state.termination != nil && !state.termination.canRestart(name) {
+		state.unlock()
+		return errRefused
+	}
+	state.starts[start] = struct{}{}
+	state.unlock()
+	// A panic of do becomes an error, and the end of ctx is logged if do ignores it. startReturned is called in any case.
+	var noPreviousErr error // so that a panic is always logged
+	call.GuardRepeated(ctx, "the start", noPreviousErr, logValues(pod, name), func() error {
+		defer call.WatchEnd(ctx, "the start", logValues(pod, name)()...)()
+		return do(ctx)
+	}, func(doErr error) { err = state.startReturned(ctx, pod, start, doErr) })
+	return err
+}
+
+// checkStart returns an error if an argument of Start is invalid or the terminator was closed.
+func (tr *Terminator) checkStart(pod *v1.Pod, name string, do func(context.Context) error) error {
 	switch err := tr.check(pod); {
 	case err != nil:
 		return err
@@ -68,68 +97,50 @@ func (tr *Terminator) start(ctx context.Context, pod *v1.Pod, name string, do fu
 	case tr.ctx.Err() != nil:
 		return ErrClosed
 	}
-	_, role := findContainer(pod, name)
-	if role == roleUnknown {
+	if _, role := findContainer(pod, name); role == roleUnknown {
 		return errNotInSpec
 	}
-	start := &startCall{name: name, role: role}
-	ctx, start.cancel = context.WithCancelCause(ctx)
-	defer start.cancel(nil)
-	defer context.AfterFunc(tr.ctx, func() { start.cancel(CauseTerminatorClosed) })() // Close cancels the start, too
-	state := tr.lock(pod)
-	if state.termination != nil && !state.termination.canRestart(name) {
-		state.unlock()
-		return errRefused
-	}
-	state.starts[start] = struct{}{}
-	state.unlock()
-	// A panic of do becomes an error. If do ignores the end of ctx, that is logged.
-	var previousErr error // nil: a panic is always logged
-	call.GuardRepeated(ctx, "the start", previousErr, logValues(pod, name), func() error {
-		defer call.WatchEnd(ctx, "the start", logValues(pod, name)()...)()
-		return do(ctx)
-	}, func(doErr error) { err = state.startReturned(ctx, pod, start, doErr) })
-	return err
+	return nil
 }
 
-// startReturned handles the return of the agent's start function with err, and returns the error of Start.
-// A container that was started although the pod terminates must be stopped:
-//
-//   - A termination in progress requests a list, which has the container.
-//   - If the termination has ended, startReturned begins another one under the old deadline, and waits for it. After
-//     Close it cannot, and the error says so.
-//
-// It does neither if there is no termination, or if the termination stops only containers that its caller named.
+// startReturned handles the return of the agent's start function with err, and returns the error of Start. A container that
+// was started although the pod terminates must be stopped. A termination in progress requests a list, which has the
+// container; if the termination has ended, stopLateStart stops it. If there is no termination, or its callers name the
+// containers to stop, nothing is stopped.
 func (p *podState) startReturned(ctx context.Context, apiPod *v1.Pod, start *startCall, err error) error {
 	p.mu.Lock()
-	start.returned, start.firstList = true, p.lists.started+1
-	t := p.termination
-	if t == nil || !t.usesLists() { // no termination will list what was started, so the start blocks nothing any more
+	start.returned, start.firstListAfter = true, p.lists.started+1
+	switch t := p.termination; {
+	case t == nil || !t.usesLists(): // no list will have what was started, so the start must not block stops any longer
 		delete(p.starts, start)
 		p.unblockStops()
 		p.unlock()
-		return withErrTerminating(ctx, err)
-	}
-	isLate := !t.inProgress()
-	if isLate { // begin another termination
-		leave, isOpen := p.terminator.enter("the termination", apiPod, "")
-		if !isOpen {
-			p.unlock()
-			return withErrTerminating(ctx, errors.Join(err, ErrClosed))
-		}
-		defer leave()
-		t = p.newTermination(p.terminator.callContext(ctx), apiPod, &t.request, t.deadline)
-	}
-	t.requireList()
-	p.unlock()
-	if isLate {
-		_, waitErr := t.Wait(context.WithoutCancel(ctx))
-		err = errors.Join(err, waitErr)
+	case t.inProgress():
+		t.requireList()
+		p.unlock()
+	default:
+		err = errors.Join(err, p.stopLateStart(ctx, apiPod, t))
 	}
 	return withErrTerminating(ctx, err)
 }
 
-// withErrTerminating returns err, the error of a start. If the pod's termination has cancelled the start's context, it adds
+// stopLateStart stops a container whose start returned only after the pod's termination had ended: it begins another
+// termination under the deadline of the ended one, and waits for it. After Close it cannot. It unlocks the mutex.
+func (p *podState) stopLateStart(ctx context.Context, apiPod *v1.Pod, ended *Termination) error {
+	leave, isOpen := p.terminator.enter("the termination", apiPod, "")
+	if !isOpen {
+		p.unlock()
+		return ErrClosed
+	}
+	defer leave()
+	another := p.newTermination(p.terminator.callContext(ctx), apiPod, &ended.request, ended.deadline)
+	another.requireList()
+	p.unlock()
+	_, err := another.Wait(context.WithoutCancel(ctx))
+	return err
+}
+
+// withErrTerminating returns the error of a start. If the pod's termination has cancelled ctx, the start's context, it adds
 // [ErrTerminating], even if err is nil: the container was started, but is stopped.
 func withErrTerminating(ctx context.Context, err error) error {
 	if errors.Is(context.Cause(ctx), ErrTerminating) {

@@ -204,7 +204,7 @@ func (s *containerStop) execute(recordsKilling bool) {
 // waitForOrder waits for the containers that must stop before this one, at most until the deadline. Only a sidecar
 // waits, unless it is stopped on its own (KillContainer) or together with the others (podStop).
 func (s *containerStop) waitForOrder() {
-	s.pod.waitWhile(s.ctx, func() (wait bool, askAgain time.Time) {
+	s.pod.waitWhile(s.ctx, func() (wait bool, recheckAt time.Time) {
 		obeysOrder := !s.options.ignoreOrder && s.podStop == nil
 		hasTime := !s.deadline.hasPassed() && s.ctx.Err() == nil
 		wait = obeysOrder && hasTime && s.pod.isBlocked(s.role)

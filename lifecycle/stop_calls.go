@@ -24,12 +24,12 @@ type stopCalls struct {
 	replies chan *stopCall                                 // calls that have returned, in the order of their returns
 	callCtx context.Context                                // ends when nobody waits for replies any more
 
-	made      []*stopCall   // the calls so far
-	calledFor deadline      // the container's deadline when it was last read for a call (timeout)
-	slack     time.Duration // how long after the end of its timeout a call may return
-	timedOut  bool          // a call did not return in time; later calls have timeout 0
-	failures  int
-	failure   error // the newest one
+	made         []*stopCall   // the calls so far
+	deadlineSeen deadline      // the container's deadline when it was last read for a call (timeout)
+	slack        time.Duration // how long after the end of its timeout a call may return
+	timedOut     bool          // a call did not return in time; later calls have timeout 0
+	failures     int
+	failure      error // the newest one
 	// lastListBeforeReturn is the number of the newest list that had begun when the newest call returned or timed out. A
 	// list with a higher number shows what the call has achieved.
 	lastListBeforeReturn int
@@ -173,7 +173,7 @@ func (c *stopCalls) newest() *stopCall { return c.made[len(c.made)-1] }
 func (c *stopCalls) watchDeadline() (changed <-chan struct{}, hasMoved bool) {
 	c.pod.mu.Lock()
 	defer c.pod.mu.Unlock()
-	return c.pod.nextChange(), c.deadline != c.calledFor
+	return c.pod.nextChange(), c.deadline != c.deadlineSeen
 }
 
 // timeout reads the deadline, and returns the timeout in seconds for a StopContainer or StopPod call that is made now:
@@ -181,7 +181,7 @@ func (c *stopCalls) watchDeadline() (changed <-chan struct{}, hasMoved bool) {
 func (c *stopCalls) timeout() int64 {
 	c.pod.mu.Lock()
 	defer c.pod.mu.Unlock()
-	c.calledFor = c.deadline
+	c.deadlineSeen = c.deadline
 	if c.timedOut {
 		return 0
 	}

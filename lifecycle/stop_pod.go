@@ -61,7 +61,7 @@ func (p *podStop) stopUntilEnded(s *containerStop) (Outcome, error) {
 // not overlap. s is the stop that waits.
 func (p *podStop) waitForHooks(s *containerStop) {
 	s.setPhase(PhaseWaiting)
-	s.pod.waitWhile(s.ctx, func() (wait bool, askAgain time.Time) {
+	s.pod.waitWhile(s.ctx, func() (wait bool, recheckAt time.Time) {
 		waitsForHooks := !p.begun && p.runsHooks() && !s.deadline.hasPassed()
 		waitsForCalls := p.previous != nil && p.previous.outcome == ""
 		return (waitsForHooks || waitsForCalls) && s.ctx.Err() == nil, s.deadline.end

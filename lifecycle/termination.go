@@ -18,17 +18,17 @@ import (
 type Termination struct {
 	// The mutex of pod guards the fields below. The caller of an unexported method holds it, unless the method
 	// locks it.
-	pod       *podState
-	ctx       context.Context
-	apiPod    *v1.Pod
-	request   Request      // the newest one that names no containers; the first one if all name them
-	previous  *Termination // of the same pod; nil: there is none, or this one has ended
-	deadline  deadline
-	startedAt time.Time
-	minList   int               // the number of the first list that is new enough (requireList); 0: no list is required
-	stops     []*containerStop  // of the containers that belong to the termination, in progress or ended
-	done      chan struct{}     // closed when results are set and logged
-	results   []ContainerResult // not nil once the termination has ended
+	pod         *podState
+	ctx         context.Context
+	apiPod      *v1.Pod
+	request     Request      // the newest one that names no containers; the first one if all name them
+	previous    *Termination // of the same pod; nil: there is none, or this one has ended
+	deadline    deadline
+	startedAt   time.Time
+	awaitedList int               // the number of the first list that is new enough (requireList); 0: no list is required
+	stops       []*containerStop  // of the containers that belong to the termination, in progress or ended
+	done        chan struct{}     // closed when results are set and logged
+	results     []ContainerResult // not nil once the termination has ended
 
 	exceededRecorded bool // the ExceededGracePeriod event was recorded
 }
@@ -120,12 +120,12 @@ func (t *Termination) logGraceWarning() {
 // requireList makes the termination wait for a list that begins from now on. A list that has already begun
 // may miss a container that was started since.
 func (t *Termination) requireList() {
-	t.minList = t.pod.lists.started + 1 // the number of the next list to begin
+	t.awaitedList = t.pod.lists.started + 1 // the number of the next list to begin
 	t.pod.wake()
 }
 
 // usesLists reports whether the runtime's lists say which containers to stop. If not, the requests name them (Containers).
-func (t *Termination) usesLists() bool { return t.minList > 0 }
+func (t *Termination) usesLists() bool { return t.awaitedList > 0 }
 
 // run is the goroutine of the termination. It requests lists until the runtime lists nothing more, and no
 // stop or start is in progress. It stops nothing itself: stopListed stops the containers of each list that
@@ -157,17 +157,18 @@ func (t *Termination) run() {
 // Meanwhile stops and starts end, and Terminate may be called again. At the deadline nextList cancels the starts, and at
 // giveUpAt it gives up. failure is the last list's error.
 func (t *Termination) nextList(failure error) (list *listCall) {
-	t.pod.waitWhile(t.ctx, func() (wait bool, askAgain time.Time) {
+	var never time.Time
+	t.pod.waitWhile(t.ctx, func() (wait bool, recheckAt time.Time) {
 		if t.deadline.hasPassed() {
 			t.pod.cancelStarts()
 		}
 		canUseList := !t.isForgotten() && t.ctx.Err() == nil // after Forget or Close a list adds no container
 		switch {
 		case t.finishIfDone(failure):
-			return false, askAgain
+			return false, never
 		case t.needsList() && canUseList:
 			list = t.pod.requestList(t.ctx, t.apiPod)
-			return false, askAgain
+			return false, never
 		case t.deadline.hasPassed():
 			return true, t.giveUpAt()
 		default:
@@ -191,7 +192,7 @@ func (t *Termination) logGivenUp(logger klog.Logger) {
 // needsList reports whether the termination still waits for a list that is new enough, that is, one that began after the newest
 // request and start (requireList). Until then, a running container may be unknown.
 func (t *Termination) needsList() bool {
-	return t.pod.lists.newestNumber < t.minList
+	return t.pod.lists.newestNumber < t.awaitedList
 }
 
 // isForgotten reports whether [Terminator.Forget] was called since the termination began. The termination then
@@ -205,8 +206,9 @@ func (t *Termination) giveUpAt() time.Time {
 	return times.Later(t.deadline.end, t.startedAt).Add(t.pod.terminator.opts.GiveUpAfter)
 }
 
-// stopListed stops a run that the newest list has, or gives it up if it is too late to begin (isOverdue). It returns the
-// run's stop. s is its existing stop, nil if there is none.
+// stopListed stops a run that the newest list has, and returns the run's stop. s is its existing stop, nil if there is none.
+// If it is too late to begin a stop (isOverdue), the run is given up: otherwise a runtime that lists another run in each list
+// could keep the termination from ending.
 func (t *Termination) stopListed(c Container, s *containerStop) *containerStop {
 	if t.isOverdue() && !s.isStopping() {
 		return t.giveUp(c, s)
@@ -219,12 +221,12 @@ func (t *Termination) stopListed(c Container, s *containerStop) *containerStop {
 // termination is stopping already or has given up.
 func (t *Termination) stopContainer(c Container, s *containerStop, options stopOptions) *containerStop {
 	if s != nil && slices.Contains(t.stops, s) { // an earlier list or request had the container too
-		isStopping := s.inProgress && s.run == runOf(c) // the runs differ if a request named c without its Began
-		if isStopping || s.isGivenUp() {
+		isBegunForRun := s.inProgress && s.run == runOf(c) // false if a request named c without its Began, which pod.stop then adds
+		if isBegunForRun || s.isGivenUp() {
 			return s
 		}
 	}
-	if s == nil && t.hookRunsForEarlierRun(c) {
+	if s == nil && t.isHookOfEarlierRun(c) {
 		c.PreStopDone = true
 	}
 	s = t.pod.stop(t.ctx, t.apiPod, c, t.deadline, options)
@@ -269,31 +271,23 @@ func (t *Termination) include(s *containerStop) {
 	}
 }
 
-// hookRunsForEarlierRun reports whether the preStop hook must not run for c, because it has run, runs or will run for an
-// earlier run of the same container. That is so only for a sidecar that exited and was started again during this termination. c
-// must not have a stop yet.
-func (t *Termination) hookRunsForEarlierRun(c Container) bool {
+// isHookOfEarlierRun reports whether c is a sidecar that was started again during this termination, and whose preStop hook must
+// not run, because it has begun or will begin for an earlier run of the sidecar. c must not have a stop yet.
+func (t *Termination) isHookOfEarlierRun(c Container) bool {
 	_, role := findContainer(t.apiPod, c.Name)
 	return role.isSidecar() && slices.ContainsFunc(t.stops, func(earlier *containerStop) bool {
 		hasBegun := earlier.container.PreStopDone || !earlier.hook.startedAt.IsZero()
-		willBegin := earlier.run.id != c.ID && !earlier.isUnlisted() // otherwise the earlier run has ended, and its hook does not begin (beginHook)
+		willBegin := earlier.run.id != c.ID && !earlier.isUnlisted() // false: the earlier run has ended, and beginHook skips its hook
 		return earlier.container.Name == c.Name && (hasBegun || willBegin)
 	})
 }
 
-// finishIfDone ends the termination if there is nothing left to wait for, and reports whether it did. It waits
-//
-//   - for every stop in progress, which gives up by itself;
-//   - for starts and a new list, at most until GiveUpAfter past the deadline (giveUpAt), and not if the terminator
-//     was closed, the pod was forgotten, or the runtime cannot list.
-//
-// After giveUpAt no stop begins (stopListed), so that a runtime that lists another run in each list cannot keep the
-// termination from ending.
-//
+// finishIfDone ends the termination if there is nothing left to wait for, and reports whether it did. It waits for each stop in
+// progress, which gives up by itself, and for lists and starts that may add a container, as long as canWaitForMore allows.
 // failure is the last list's error. The caller holds the mutex.
 func (t *Termination) finishIfDone(failure error) (ended bool) {
-	mayWait := !t.mustNotWait(failure) && !t.isOverdue()
-	if t.isStopping() || t.mayFindMore() && mayWait {
+	awaitsMore := t.mayFindMore() && t.canWaitForMore(failure)
+	if t.isStopping() || awaitsMore {
 		return false
 	}
 	if t.foundNothing() && t.previous != nil { // the earlier termination's containers are all gone: keep its results
@@ -315,10 +309,12 @@ func (t *Termination) isStopping() bool {
 // in progress, or no list has arrived since it returned. After [Terminator.Forget] no start adds one.
 func (t *Termination) awaitsStart() bool { return len(t.pod.starts) > 0 && !t.isForgotten() }
 
-// mustNotWait reports whether the termination must end without waiting for a list or a start: the terminator was closed,
-// the pod was forgotten, or the runtime cannot list. failure is the last list's error.
-func (t *Termination) mustNotWait(failure error) bool {
-	return t.ctx.Err() != nil || t.isForgotten() || errors.Is(failure, errors.ErrUnsupported)
+// canWaitForMore reports whether waiting for a list or a start can still help the termination. It cannot after Close or Forget,
+// if the runtime cannot list, or once lists and starts have had enough time (isOverdue). failure is the last list's error.
+func (t *Termination) canWaitForMore(failure error) bool {
+	isCutOff := t.ctx.Err() != nil || t.isForgotten()
+	cannotList := errors.Is(failure, errors.ErrUnsupported)
+	return !isCutOff && !cannotList && !t.isOverdue()
 }
 
 // isOverdue reports whether starts and lists have been waited for long enough: GiveUpAfter has passed since the
