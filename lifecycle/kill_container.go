@@ -48,17 +48,10 @@ func (tr *Terminator) KillContainer(ctx context.Context, pod *v1.Pod, c Containe
 	defer leave()
 	podCopy := *pod // the stop may outlast this call, and the caller may then change its pod
 	pod = &podCopy
-	newDeadline := deadlineIn(req.grace(pod, c.Name))
+	newDeadline := deadlineIn(req.grace(pod, c.Name)) // the grace period begins now, even if the list below takes long
 	options := stopOptions{ignoreOrder: true, oneAttempt: req.OneAttempt, message: req.message(pod, c.Name), hooks: req.Hooks}
-	// Look for the run in a new list.
-	state := tr.lock(pod)
-	state.callers++ // keeps the state during the wait
-	list := state.requestList(tr.callContext(ctx), pod)
-	state.unlock()
-	listErr := list.wait(ctx)
+	state, listErr := tr.lockAfterNewList(ctx, pod)
 	options.trustSuccess = errors.Is(listErr, errors.ErrUnsupported)
-	state.mu.Lock()
-	state.callers--
 	if listErr == nil { // after an error the run is stopped without being looked for
 		listed, isListed := state.lists.find(c)
 		if !isListed && !state.stopOf(c).isStopping() {
@@ -79,8 +72,21 @@ func (tr *Terminator) KillContainer(ctx context.Context, pod *v1.Pod, c Containe
 	return s.wait(ctx, fullName(pod, c.Name))
 }
 
-// resultOfEnded returns the result of KillContainer for a run that has ended, and unlocks the mutex. It logs that the runtime
-// lists another run with the ID: c may be an earlier run, or its Began is not that of the list.
+// lockAfterNewList requests a list of the pod's containers and waits for it. It returns the pod's state with the mutex locked, and
+// the error of the list.
+func (tr *Terminator) lockAfterNewList(ctx context.Context, pod *v1.Pod) (state *podState, listErr error) {
+	state = tr.lock(pod)
+	state.callers++ // keeps the state during the wait
+	list := state.requestList(tr.callContext(ctx), pod)
+	state.unlock()
+	listErr = list.wait(ctx)
+	state.mu.Lock()
+	state.callers--
+	return state, listErr
+}
+
+// resultOfEnded returns the result of KillContainer for a run that has ended, and unlocks the mutex. If the runtime lists another
+// run with the same ID, it logs that: c may be an earlier run, or its Began is not that of the list.
 func (p *podState) resultOfEnded(ctx context.Context, pod *v1.Pod, c Container) ContainerResult {
 	result := ContainerResult{Name: c.Name, ID: c.ID, Began: c.Began, Phase: PhaseEnded, Outcome: OutcomeNotFound}
 	if s := p.stopOf(c); s != nil && s.result.Outcome.hasEnded() { // another caller has stopped it

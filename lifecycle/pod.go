@@ -92,7 +92,7 @@ func (p *podState) nextChange() <-chan struct{} {
 }
 
 // waitWhile waits as long as mustWait returns true. It calls mustWait, with the mutex held, at once, after each change of
-// the pod (wake), when ctx ends, and at the time recheckAt that mustWait has returned; a time that has passed is ignored.
+// the pod (wake), when ctx ends, and at the time recheckAt that mustWait has returned. A zero or past recheckAt is ignored.
 func (p *podState) waitWhile(ctx context.Context, mustWait func() (wait bool, recheckAt time.Time)) {
 	for {
 		now, ended := time.Now(), ctx.Done()

@@ -54,16 +54,11 @@ func (tr *Terminator) PostStart(ctx context.Context, pod *v1.Pod, c Container) e
 // the caller must kill the container. It is false for an error that came from a cancellation or from invalid
 // arguments.
 func (tr *Terminator) postStart(caller context.Context, pod *v1.Pod, c Container) (failed bool, err error) {
-	if err := tr.check(pod); err != nil {
+	if err := tr.checkPostStart(pod, c); err != nil {
 		return false, err
 	}
 	spec, role := findContainer(pod, c.Name)
-	switch err := c.check(); {
-	case spec == nil:
-		return false, errNotInSpec
-	case err != nil:
-		return false, err
-	case spec.Lifecycle == nil || spec.Lifecycle.PostStart == nil:
+	if spec.Lifecycle == nil || spec.Lifecycle.PostStart == nil {
 		return false, nil
 	}
 	leave, isOpen := tr.enter("the hook", pod, c.Name)
@@ -73,7 +68,8 @@ func (tr *Terminator) postStart(caller context.Context, pod *v1.Pod, c Container
 	defer leave()
 	ctx, cancel := context.WithCancelCause(caller)
 	defer cancel(nil)
-	defer context.AfterFunc(tr.ctx, func() { cancel(CauseTerminatorClosed) })()
+	stopWatchingClose := context.AfterFunc(tr.ctx, func() { cancel(CauseTerminatorClosed) })
+	defer stopWatchingClose()
 	state := tr.lock(pod)
 	state.callers++ // keeps the pod's stops, which are read below
 	state.dropStopOfEarlierRun(c)
@@ -84,10 +80,10 @@ func (tr *Terminator) postStart(caller context.Context, pod *v1.Pod, c Container
 	state.callers--
 	isStopping := state.termination != nil || state.stopOf(c) != nil
 	state.unlock()
-	switch {
-	case err == nil, errors.Is(cause, CauseContainerExited):
+	if err == nil || errors.Is(cause, CauseContainerExited) {
 		return false, nil
-	case cause != nil && !errors.Is(err, cause): // the hook's error does not say why it was cancelled
+	}
+	if cause != nil && !errors.Is(err, cause) { // the hook's error does not say why it was cancelled
 		err = errors.Join(cause, err)
 	}
 	wasCancelled := cause != nil || tr.ctx.Err() != nil
@@ -96,6 +92,17 @@ func (tr *Terminator) postStart(caller context.Context, pod *v1.Pod, c Container
 	}
 	state.recordWarning(ctx, pod, c.Name, containerReference(pod, role, c.Name), "FailedPostStartHook", "PostStartHook failed")
 	return true, err
+}
+
+// checkPostStart returns an error if an argument of PostStart is invalid.
+func (tr *Terminator) checkPostStart(pod *v1.Pod, c Container) error {
+	if err := tr.check(pod); err != nil {
+		return err
+	}
+	if _, role := findContainer(pod, c.Name); role == roleUnknown {
+		return errNotInSpec
+	}
+	return c.check()
 }
 
 // runPostStart runs the postStart hook in another goroutine, and returns the hook's error once the hook has returned. It cancels
@@ -118,16 +125,17 @@ func (p *podState) runPostStart(ctx context.Context, cancel context.CancelCauseF
 		p.watchExit(ctx, pod, c, cancel, ignorePanic)
 	}
 	p.waitWhile(ctx, func() (wait bool, recheckAt time.Time) {
-		if s := p.stopOf(c); s != nil && !hasReturned {
-			recheckAt = s.deadline.end
-			switch {
-			case !s.inProgress:
-				cancel(ErrTerminating)
-			case s.deadline.hasPassed():
-				cancel(s.deadline.cause())
-			}
+		s := p.stopOf(c)
+		if hasReturned || s == nil {
+			return !hasReturned, recheckAt
 		}
-		return !hasReturned, recheckAt
+		switch {
+		case !s.inProgress:
+			cancel(ErrTerminating)
+		case s.deadline.hasPassed():
+			cancel(s.deadline.cause())
+		}
+		return true, s.deadline.end
 	})
 	return err
 }

@@ -70,18 +70,27 @@ func (s *containerStop) runHook() {
 	})
 }
 
-// beginHook decides whether the hook runs now, and marks it as begun or skipped, so that it runs at most
-// once per run of the container. It is skipped if it was begun or skipped before, also by an earlier agent, if the
-// run has ended (isUnlisted) or a later run has replaced it, if the deadline has passed, or if it is a sleep and the feature is
-// off. If a later list has an ended run after all, its hook may begin then. ctx is the hook's context. beginHook locks the mutex.
+// beginHook decides whether the hook runs now, and marks it as begun or skipped, so that it runs at most once per run of the
+// container. It is skipped
+//
+//   - if this agent or a previous one has begun or skipped it before;
+//   - if the run has ended: the newest list lacks it (isUnlisted), or has a later run instead. A later list may have an
+//     unlisted run again; its hook may begin then;
+//   - if the deadline has passed;
+//   - if it is a sleep, and the feature of sleeps is off.
+//
+// ctx is the hook's context. beginHook locks the mutex.
 func (s *containerStop) beginHook(ctx context.Context, handler *v1.LifecycleHandler) (runsNow bool) {
 	s.pod.mu.Lock()
 	defer s.pod.mu.Unlock()
 	hook := &s.hook
 	wasHandled, isUnlisted := hook.handled, s.isUnlisted()
-	hook.handled, hook.kind = wasHandled || !isUnlisted, kindOf(handler)
+	hook.handled = wasHandled || !isUnlisted
+	hook.kind = kindOf(handler)
+	hasEnded := isUnlisted || s.replacedBy() != nil
 	isSleepOff := hook.kind == kindSleep && !s.pod.terminator.isSleepEnabled(s.options.hooks)
-	if wasHandled || isUnlisted || s.replacedBy() != nil || s.deadline.hasPassed() || isSleepOff {
+	isSkipped := wasHandled || hasEnded || s.deadline.hasPassed() || isSleepOff
+	if isSkipped {
 		s.result.Hook.Outcome = cmp.Or(s.result.Hook.Outcome, HookSkipped) // an earlier attempt may have set another outcome
 		return false
 	}

@@ -25,7 +25,7 @@ type stopCalls struct {
 	callCtx context.Context                                // ends when nobody waits for replies any more
 
 	made         []*stopCall   // the calls so far
-	deadlineSeen deadline      // the container's deadline when it was last read for a call (timeout)
+	deadlineSeen deadline      // the container's deadline when timeout last read it
 	slack        time.Duration // how long after the end of its timeout a call may return
 	timedOut     bool          // a call did not return in time; later calls have timeout 0
 	failures     int
@@ -316,11 +316,10 @@ func (c *stopCalls) checkEnded(callErr error, reply *stopCall) error {
 	if c.reported != OutcomeGraceExceeded { // kept: the container was killed, even if it has not ended yet
 		c.reported = "" // the call has not ended the container
 	}
-	what := "returned"
-	if reply != nil && errors.Is(reply.err, ErrContainerNotFound) {
-		what = fmt.Sprintf("returned %q", reply.err.Error()) // not wrapped: that would be a success
+	if reply != nil && errors.Is(reply.err, ErrContainerNotFound) { // only quoted: an error that wraps it would be a success
+		return fmt.Errorf("%s returned %q, but the runtime still lists the container", c.method(), reply.err.Error())
 	}
-	return fmt.Errorf("%s %s, but the runtime still lists the container", c.method(), what)
+	return fmt.Errorf("%s returned, but the runtime still lists the container", c.method())
 }
 
 // outcomeOfEnded returns the outcome of containers that have ended, as the calls have reported it or else as it
@@ -380,12 +379,12 @@ func (c *stopCalls) logStopped(outcome Outcome) {
 		"began", time.Unix(0, c.run.began), "laterBegan", laterRun.Began, "failures", c.failures)
 }
 
-// recordFailure keeps a failure for the result. Only the first one is logged. It also records an event for
-// the first one, unless another container of the pod is failing already, or the caller retries (OneAttempt).
+// recordFailure keeps a failure for the result. Only the first one is logged, and recorded as an event. There is no
+// event if another container of the pod is failing already, or if the caller retries (OneAttempt).
 func (c *stopCalls) recordFailure(err error) {
 	c.failure = err
 	c.failures++
-	if c.failures > 1 { // only the first one is logged
+	if c.failures > 1 {
 		return
 	}
 	c.logger().Error(err, "Failed to stop container", "tryAgain", !c.options.oneAttempt)
@@ -394,9 +393,9 @@ func (c *stopCalls) recordFailure(err error) {
 	}
 }
 
-// giveUp returns the outcome of containers that have not ended. After the only call of a OneAttempt request has
-// returned, it also lets the next request start a new grace period, as in the kubelet. A call that has not
-// returned may still stop the container, so the old deadline then stays.
+// giveUp returns the outcome of containers that have not ended. With OneAttempt it also decides what the next request gets:
+// if the only call has returned, a new grace period, as in the kubelet. Otherwise that call may still stop the container, and
+// the old deadline stays.
 func (c *stopCalls) giveUp() (Outcome, error) {
 	switch {
 	case !c.options.oneAttempt:

@@ -12,10 +12,12 @@ import (
 // sidecars, which may need the sidecar, are being stopped (KEP-4438), even if KillContainer stopped the
 // sidecar. left is the time until the deadline.
 //
-// It returns false and 0 for a container that is not a sidecar of this termination, while a start of it
-// is in progress, after the deadline, for a grace period of 1 s or less, with a [PodStopper], which stops the
-// pod as a unit, and if all requests name their containers ([Request].Containers), because these are then all
-// that is stopped.
+// It returns false and 0
+//
+//   - for a container that is not a sidecar of this termination, or of which a start is in progress;
+//   - after the deadline, and for a grace period of 1 s or less;
+//   - with a [PodStopper], which stops the pod as a unit;
+//   - if all requests name their containers ([Request].Containers), because nothing else is then stopped.
 func (t *Termination) ShouldRestart(name string) (restart bool, left time.Duration) {
 	t = t.orEndedIfUnset()
 	t.pod.mu.Lock()

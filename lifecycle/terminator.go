@@ -85,10 +85,12 @@ func (tr *Terminator) KillPod(ctx context.Context, pod *v1.Pod, req Request) (Re
 // A pod has one termination at a time. If one is in progress, Terminate returns it, requests a new list
 // from the runtime, and shortens the grace period if the pod or the request now specifies less. The
 // termination ends only after that list: calls that come more often than the runtime lists postpone
-// its end. After it has ended, the next call begins another termination, of the containers that the
-// runtime lists then. A container that could not be stopped keeps its old deadline; a container that was
-// started since, or listed too late to be stopped, gets a new one. If nothing is listed, the result is that of the previous termination, with
-// containers that had not ended now [OutcomeNotFound].
+// its end.
+//
+// After it has ended, the next call begins another termination, of the containers that the runtime lists
+// then. A container that could not be stopped keeps its old deadline; one that was started since, or listed
+// too late to be stopped, gets a new one. If nothing is listed, the result is that of the previous
+// termination, with containers that had not ended now [OutcomeNotFound].
 //
 // Only the values of ctx are used, such as the logger. For a nil pod, or a request with an invalid
 // container ID, Terminate returns a termination that has ended with an error. After [Terminator.Close]
@@ -158,9 +160,9 @@ func (tr *Terminator) Close(ctx context.Context) error {
 	return fmt.Errorf("the terminator was closed, calls that have not returned: %s: %w", strings.Join(hanging, ", "), context.Cause(ctx))
 }
 
-// enter registers a call of a method: until the method calls leave, Close waits for it, and it may start goroutines. If Close
-// waits in vain, it names the call by its work and its container, such as "the stop of NAMESPACE/POD/CONTAINER"; container is ""
-// for the whole pod. After Close, isOpen is false and leave is nil.
+// enter registers the caller, a method of the terminator: until it calls leave, it may start goroutines, and Close waits for it. If
+// it hangs, the error of Close names it as WORK of NAMESPACE/POD/CONTAINER, such as "the stop of ns/pod/app"; container is "" for
+// the whole pod. After Close, isOpen is false and leave is nil.
 func (tr *Terminator) enter(work string, apiPod *v1.Pod, container string) (leave func(), isOpen bool) {
 	return tr.calls.EnterIfOpen(func() string { return work + " of " + fullName(apiPod, container) })
 }

@@ -75,7 +75,8 @@ type TerminatorOptions struct {
 	Gates featuregate.FeatureGate
 }
 
-// validate returns one error that joins the errors of all invalid options.
+// validate returns one error that joins the errors of all invalid options. nilcheck.Option finds an interface that holds a nil
+// pointer, which would panic later.
 func (o TerminatorOptions) validate() error {
 	errs := []error{nilcheck.Option("Runtime", o.Runtime)}
 	if o.Runtime == nil && o.Pods == nil {
@@ -86,8 +87,9 @@ func (o TerminatorOptions) validate() error {
 	}
 	errs = append(errs, nilcheck.Option("Pods", o.Pods), nilcheck.Option("Commands", o.Commands), nilcheck.Option("Hooks", o.Hooks),
 		nilcheck.Option("Exits", o.Exits), nilcheck.Option("Events", o.Events), nilcheck.Option("Gates", o.Gates))
-	builtin, _ := o.Hooks.(*handlerRunner)
-	if builtin != nil && builtin.Commands == nil && o.Commands != nil { // exec hooks would fail although there is a runner for them
+	builtin, _ := o.Hooks.(*handlerRunner) // nil if Hooks is a runner of the agent's own
+	runsNoCommands := builtin != nil && builtin.Commands == nil
+	if runsNoCommands && o.Commands != nil { // exec hooks would fail although there is a runner for them
 		errs = append(errs, errors.New("the option Commands has no effect with Hooks, which has no Commands: set it in HandlerRunnerOptions"))
 	}
 	if o.StopTimeoutSlack < 0 {
