@@ -127,7 +127,7 @@ func (p *containerPod) resume(c *container) {
 			_ = p.restart(c) // an error shows in the container's state
 		} else {
 			p.mu.Lock()
-			c.endNoticed = false // the pod's end no longer waits for this container's ContainerEnded
+			c.awaitsContainerEnded = false // the pod's end no longer waits for this container's ContainerEnded
 			p.mu.Unlock()
 		}
 		p.endIfDone()

@@ -10,18 +10,19 @@ import (
 
 // container is one container of a pod. The managedPod's mutex guards the fields that change.
 type container struct {
-	spec         *v1.Container
-	isInit       bool
-	id           string
-	state        v1.ContainerState            // empty: not started
-	endNoticed   bool                         // the run is known to have ended, but ContainerEnded has not succeeded for it yet
-	exited       chan struct{}                // closed by markTerminated: the container has ended and will not restart
-	reported     *v1.ContainerStatus          // the status from the PodRuntime's last list; nil: it has none
-	lastEnd      *v1.ContainerStateTerminated // the end of the previous run; nil: none
-	restartCount int32
-	restarting   bool          // waiting for a restart
-	restartAt    time.Time     // the end of the back-off; valid while restarting
-	pause        time.Duration // the back-off of the next restart to be scheduled
+	spec   *v1.Container
+	isInit bool
+	id     string
+	state  v1.ContainerState // empty: not started
+	// awaitsContainerEnded is set while the run is known to have ended, but ContainerEnded has not succeeded for it.
+	awaitsContainerEnded bool
+	exited               chan struct{}                // closed by markTerminated: the container has ended and will not restart
+	reported             *v1.ContainerStatus          // the status from the PodRuntime's last list; nil: it has none
+	lastEnd              *v1.ContainerStateTerminated // the end of the previous run; nil: none
+	restartCount         int32
+	restarting           bool          // waiting for a restart
+	restartAt            time.Time     // the end of the back-off; valid while restarting
+	pause                time.Duration // the back-off of the next restart to be scheduled
 }
 
 // isSidecar reports whether c is a restartable init container (KEP-753).
@@ -37,9 +38,9 @@ func (c *container) isRunning() bool { return c.state.Running != nil }
 // wasStarted reports whether this agent or a previous one has tried to start c.
 func (c *container) wasStarted() bool { return c.state != v1.ContainerState{} }
 
-// markRunning begins a new run of c, whose end has not been noticed yet.
+// markRunning records that a new run of c has begun.
 func (c *container) markRunning(id string, startedAt metav1.Time) {
-	c.id, c.endNoticed, c.restarting = id, false, false
+	c.id, c.awaitsContainerEnded, c.restarting = id, false, false
 	c.state = v1.ContainerState{Running: &v1.ContainerStateRunning{StartedAt: startedAt}}
 }
 
@@ -50,7 +51,7 @@ func (c *container) markTerminated(end v1.ContainerStateTerminated) {
 		return
 	}
 	c.state = v1.ContainerState{Terminated: c.endedWith(end)}
-	c.endNoticed, c.restarting = false, false
+	c.awaitsContainerEnded, c.restarting = false, false
 	close(c.exited)
 }
 
@@ -81,19 +82,27 @@ func (c *container) adoptStatus(status *v1.ContainerStatus) (lastState v1.Contai
 	return status.State
 }
 
-// adopt sets the state of a container that a previous agent has started. runningID is its ID if the runtime lists it, else nil.
-// A container that is not listed restarts if mayRestart is true and its restart policy says so; otherwise it has ended for
-// good. lastState is the state of its last run in the pod's status. If that says no end, the exit code is unknown.
-func (c *container) adopt(runningID *string, mayRestart bool, pod *v1.Pod, lastState v1.ContainerState) {
+// lastRun is what is known of the last run of a container that a previous agent has started.
+type lastRun struct {
+	listedID *string           // the ID of the run if the runtime lists it, so that it is running; nil: it is not listed
+	state    v1.ContainerState // from the pod's status; empty: the status has no run
+}
+
+// exists reports whether the container was started at all.
+func (r lastRun) exists() bool { return r.listedID != nil || r.state != v1.ContainerState{} }
+
+// adopt sets the state of a container after its last run. If the run is not listed, the container restarts if mayRestart is true
+// and its restart policy says so; otherwise it has ended for good. If the status has no end of the run, the exit code is unknown.
+func (c *container) adopt(pod *v1.Pod, last lastRun, mayRestart bool) {
 	end := unknownEnd()
-	if lastState.Terminated != nil {
-		end = *lastState.Terminated.DeepCopy()
+	if last.state.Terminated != nil {
+		end = *last.state.Terminated.DeepCopy()
 	}
 	switch {
-	case runningID != nil && lastState.Running != nil:
-		c.markRunning(*runningID, lastState.Running.StartedAt)
-	case runningID != nil:
-		c.markRunning(*runningID, metav1.Now())
+	case last.listedID != nil && last.state.Running != nil:
+		c.markRunning(*last.listedID, last.state.Running.StartedAt)
+	case last.listedID != nil:
+		c.markRunning(*last.listedID, metav1.Now())
 	case mayRestart && c.restartsAfter(pod, end):
 		c.markRestarting(pod, end)
 	default:

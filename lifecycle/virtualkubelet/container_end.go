@@ -42,9 +42,9 @@ func (p *containerPod) markEnded(c *container, end v1.ContainerStateTerminated) 
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	mustRestart = !p.ending.terminating && c.restartsAfter(p.desired.pod, end)
+	isAbandonedRestart := p.ending.terminating && c.restarting // no run has ended: keepLastEnd makes the end of the last one final
 	switch {
-	case p.ending.terminating && c.restarting:
-		// The start of another run has failed. That is not the end of a run: keepLastEnd makes the end of the last run final.
+	case isAbandonedRestart:
 	case mustRestart:
 		c.markRestarting(p.desired.pod, end)
 	default:

@@ -40,10 +40,13 @@ func (r containerRuntime) Running(ctx context.Context, pod *v1.Pod) ([]lifecycle
 	p, _ := m.workload.(*containerPod)
 	previousRuns := p.currentRuns()
 	listed, err := r.opts.Runtime.Running(ctx, pod)
-	p.logResult(p.ctx, "the search for runs of a previous agent", twoRuns(listed)) // if it finds some, this is logged once
-	const isSecond = true                                                          // an argument of endMissing
-	if err != nil || p.endMissing(previousRuns, listed, !isSecond) {
+	p.logResult(p.ctx, "the search for runs of a previous agent", checkSingleRuns(listed)) // an error that lasts is logged once
+	if err != nil {
 		return listed, err
+	}
+	const isFirst, isSecond = false, true // for the parameter isSecond of endMissing
+	if isCertain := p.endMissing(previousRuns, listed, isFirst); isCertain {
+		return listed, nil
 	}
 	if err := times.Sleep(ctx, min(maxRetryPause, r.opts.PollInterval)); err != nil {
 		return nil, err
@@ -54,9 +57,9 @@ func (r containerRuntime) Running(ctx context.Context, pod *v1.Pod) ([]lifecycle
 	return listed, err
 }
 
-// twoRuns returns an error if the list has two runs of a container. The provider starts a container only when it knows of no
-// other run, so a previous agent has left one of the two.
-func twoRuns(listed []lifecycle.Container) error {
+// checkSingleRuns returns an error if the list has two runs of a container. The provider starts a container only when it
+// knows of no other run, so a previous agent has left one of the two.
+func checkSingleRuns(listed []lifecycle.Container) error {
 	for i, c := range listed {
 		for _, other := range listed[:i] {
 			if other.Name == c.Name && other.ID != c.ID {
@@ -78,7 +81,7 @@ func (p *containerPod) currentRuns() (runs []run) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for _, c := range p.all {
-		if c.isRunning() && !c.endNoticed {
+		if c.isRunning() && !c.awaitsContainerEnded {
 			runs = append(runs, run{c, c.id})
 		}
 	}
@@ -110,16 +113,16 @@ func (p *containerPod) endMissing(previousRuns []run, listed []lifecycle.Contain
 	return isCertain
 }
 
-// tryNoticeEnd records that a run has ended. mustReport is true for one caller, which must report the end, and false if
-// the end was recorded before.
+// tryNoticeEnd records that a run has ended. mustReport is true only for the first call for a run, whose caller must report
+// the end.
 func (p *containerPod) tryNoticeEnd(ended run) (mustReport bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	isCurrent := ended.c.isRunning() && ended.c.id == ended.id // false: the run has ended, and another one may have begun
-	if !isCurrent || ended.c.endNoticed {
+	if !isCurrent || ended.c.awaitsContainerEnded {
 		return false
 	}
-	ended.c.endNoticed = true
+	ended.c.awaitsContainerEnded = true
 	return true
 }
 

@@ -15,52 +15,56 @@ import (
 	"github.com/kubegrace/kubegrace/lifecycle"
 )
 
-// startContainer starts one container and runs its postStart hook. It starts nothing once p.active has ended, whose cause is
-// ErrTerminating or ErrClosed. A StartContainer that fails may have started the container nevertheless, so startContainer
-// then lists the containers. A failed hook is no error here: the terminator's PostStart kills the container, and the
-// container's state shows it. The error is
-//
-//   - errWillRestart if the container does not run, and the restart policy repeats the start;
-//   - that of StartContainer if the container does not run, and will not;
-//   - ErrTerminating or ErrClosed if the pod may start nothing any more.
+// startContainer starts one container and runs its postStart hook. The error is that of tryStart, or ErrClosed. A failed hook is
+// no error here: the terminator's PostStart kills the container, and the container's state shows it.
 func (p *containerPod) startContainer(c *container) error {
-	if p.active.Err() != nil { // the terminator, which would refuse the start, may not know of the termination yet
-		return context.Cause(p.active)
-	}
-	var id string
-	var startErr error // from StartContainer; nil: it has succeeded or was not called
-	pod := p.podWithStatus()
-	err := p.provider.terminator.Start(p.ctx, pod, c.spec.Name, func(ctx context.Context) error {
-		id, startErr = p.callStartContainer(ctx, pod, c)
-		return startErr
-	})
-	switch {
-	case err == nil:
-	case p.active.Err() != nil:
-		return context.Cause(p.active)
-	default:
-		failure := cmp.Or(startErr, err) // err if StartContainer was not called
-		if id, err = p.checkFailedStart(c, failure); err != nil {
-			return err
-		}
+	id, err := p.tryStart(c)
+	if err != nil {
+		return err
 	}
 	err = p.provider.terminator.PostStart(p.ctx, p.podWithStatus(), lifecycle.Container{Name: c.spec.Name, ID: id})
 	if errors.Is(err, lifecycle.ErrClosed) {
 		return err
 	}
-	return nil // a failed hook shows in the container's state; if the pod's termination has begun, p.active has ended
+	return nil // also if the pod's termination has ended the hook: p.active has then ended, so that nothing else starts
+}
+
+// tryStart starts one container and returns its ID. A StartContainer that fails may have started the container nevertheless, so
+// tryStart then lists the containers (checkFailedStart). The error is
+//
+//   - errWillRestart if the container does not run, and the restart policy repeats the start;
+//   - that of StartContainer if the container does not run, and will not;
+//   - ErrTerminating or ErrClosed, the cause of p.active, if the pod may start nothing any more.
+func (p *containerPod) tryStart(c *container) (id string, err error) {
+	if p.active.Err() != nil { // the terminator, which would refuse the start, may not know of the termination yet
+		return "", context.Cause(p.active)
+	}
+	var startErr error // from StartContainer; nil: it has succeeded or was not called
+	pod := p.podWithStatus()
+	err = p.provider.terminator.Start(p.ctx, pod, c.spec.Name, func(ctx context.Context) error {
+		id, startErr = p.callStartContainer(ctx, pod, c)
+		return startErr
+	})
+	switch {
+	case err == nil:
+		return id, nil
+	case p.active.Err() != nil:
+		return "", context.Cause(p.active)
+	default:
+		return p.checkFailedStart(c, cmp.Or(startErr, err)) // err if StartContainer was not called
+	}
 }
 
 // checkFailedStart lists the containers after StartContainer has failed with startErr. If the container runs nevertheless,
-// checkFailedStart returns its ID. Otherwise it returns the error that startContainer must return.
+// checkFailedStart returns its ID. Otherwise it returns the error for tryStart.
 func (p *containerPod) checkFailedStart(c *container, startErr error) (id string, err error) {
 	id, listErr := p.findStarted(c)
-	switch {
-	case listErr != nil && p.active.Err() != nil:
-		return "", context.Cause(p.active)
-	case listErr == nil && id != "":
+	if listErr == nil && id != "" {
 		p.markRunning(c, id)
 		return id, nil
+	}
+	if listErr != nil && p.active.Err() != nil {
+		return "", context.Cause(p.active)
 	}
 	if mustRestart := p.markEnded(c, notStarted(errors.Join(startErr, listErr))); mustRestart {
 		return "", errWillRestart
@@ -95,11 +99,11 @@ func (p *containerPod) callStartContainer(ctx context.Context, pod *v1.Pod, c *c
 // start nothing any more.
 func (p *containerPod) findStarted(c *container) (id string, err error) {
 	for {
-		listed, err := p.list()
-		switch running := c.findRun(listed); {
-		case err == nil && running == nil:
-			return "", nil
-		case err == nil:
+		if listed, err := p.list(); err == nil {
+			running := c.findRun(listed)
+			if running == nil {
+				return "", nil
+			}
 			return running.ID, p.checkID("Running", c, running.ID)
 		}
 		if err := times.Sleep(p.active, maxRetryPause); err != nil {

@@ -36,7 +36,7 @@ func (cs *containers) wasStarted() bool { return slices.ContainsFunc(cs.all, (*c
 // mayRun reports whether the pod's final status must still wait: a container runs, will restart, or has ended
 // and ContainerEnded has not succeeded for it.
 func (cs *containers) mayRun() bool {
-	return slices.ContainsFunc(cs.all, func(c *container) bool { return c.isRunning() || c.restarting || c.endNoticed })
+	return slices.ContainsFunc(cs.all, func(c *container) bool { return c.isRunning() || c.restarting || c.awaitsContainerEnded })
 }
 
 // hasWork reports whether a regular container runs or will restart. Init containers and sidecars do not keep a
@@ -62,32 +62,36 @@ func (cs *containers) terminateUnknown() {
 // container restarts only if nothing after it was started: otherwise it has succeeded before, even if its
 // status is lost (the kubelet's computeInitContainerActions).
 func (cs *containers) adopt(pod *v1.Pod, listed []lifecycle.Container) (startedCount int) {
-	mayRestart := pod.DeletionTimestamp == nil && !isTerminal(&pod.Status) // becomes false after a failed init container
-	statuses := slices.Concat(pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses)
-	lastStates, runningIDs := make([]v1.ContainerState, len(cs.all)), make([]*string, len(cs.all))
-	// What the status and the list say of each container.
+	lastRuns := make([]lastRun, len(cs.all))
 	for i, c := range cs.all {
-		if status := c.findStatus(statuses); status != nil {
-			lastStates[i] = c.adoptStatus(status)
-		}
-		if running := c.findRun(listed); running != nil {
-			runningIDs[i] = &running.ID
-		}
-		if runningIDs[i] != nil || lastStates[i] != (v1.ContainerState{}) {
+		lastRuns[i] = c.findLastRun(pod, listed)
+		if lastRuns[i].exists() {
 			startedCount = i + 1
 		}
 	}
+	mayRestart := pod.DeletionTimestamp == nil && !isTerminal(&pod.Status) // becomes false after a failed init container
 	if !mayRestart {
 		startedCount = len(cs.all)
 	}
-	// What each started container does now.
 	for i, c := range cs.all[:startedCount] {
 		hasSucceeded := c.isPlainInit() && i < startedCount-1 // because a later container was started
-		c.adopt(runningIDs[i], mayRestart && !hasSucceeded, pod, lastStates[i])
+		c.adopt(pod, lastRuns[i], mayRestart && !hasSucceeded)
 		mayRestart = mayRestart && c.letsLaterRestart()
-		c.endNoticed = c.state.Terminated != nil && c.id != "" // resume calls ContainerEnded for it
+		c.awaitsContainerEnded = c.state.Terminated != nil && c.id != "" // resume calls ContainerEnded for it
 	}
 	return startedCount
+}
+
+// findLastRun returns the last run of the container according to the runtime's list and the pod's status, from which the
+// container also takes its ID and restart count.
+func (c *container) findLastRun(pod *v1.Pod, listed []lifecycle.Container) (last lastRun) {
+	if status := c.findStatus(slices.Concat(pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses)); status != nil {
+		last.state = c.adoptStatus(status)
+	}
+	if running := c.findRun(listed); running != nil {
+		last.listedID = &running.ID
+	}
+	return last
 }
 
 // find returns a pointer to the first element that matches, or nil.

@@ -108,7 +108,7 @@ func (m *managedPod) finalStatus() *v1.PodStatus {
 // podWithStatus returns a copy of the pod with its current status, including what Options.Status sets.
 func (m *managedPod) podWithStatus() *v1.Pod {
 	m.mu.Lock()
-	pod, isFinal := m.copyLocked(), m.ending.final != nil
+	pod, isFinal := m.copyWithStatusLocked(), m.ending.final != nil
 	m.mu.Unlock()
 	if isFinal {
 		return pod // finalizeIfEnded has called Options.Status
@@ -116,9 +116,9 @@ func (m *managedPod) podWithStatus() *v1.Pod {
 	return m.callOptionsStatus(pod)
 }
 
-// copyLocked returns a copy of the pod with its current status. What Options.Status sets is only in a final status:
+// copyWithStatusLocked returns a copy of the pod with its current status. What Options.Status sets is only in a final status:
 // Options.Status must not be called with the mutex held. The caller holds the mutex.
-func (m *managedPod) copyLocked() *v1.Pod {
+func (m *managedPod) copyWithStatusLocked() *v1.Pod {
 	pod := m.desired.copy()
 	if m.ending.final != nil {
 		m.ending.final.DeepCopyInto(&pod.Status)

@@ -44,17 +44,16 @@ func (s podStopper) StopPod(ctx context.Context, pod *v1.Pod, timeoutSeconds int
 	w := m.asWholePod()
 	deadline := time.Now().Add(graceperiod.Duration(timeoutSeconds))
 	for {
-		remaining := max(int64((time.Until(deadline)+time.Second-1)/time.Second), 0) // rounded up
+		remaining := max(int64((time.Until(deadline)+time.Second-1)/time.Second), 0) // in seconds, rounded up
 		isKnown, err := w.callRuntime(ctx, "Stop", func(ctx context.Context) error { return s.opts.Pods.Stop(ctx, pod.DeepCopy(), remaining) })
 		if !isKnown {
 			return lifecycle.ErrContainerNotFound
 		}
-		wait, cancel := ctx, context.CancelFunc(func() {})
+		limit := noLimit
 		if err != nil { // wait only until Stop is called again
-			wait, cancel = context.WithTimeout(ctx, s.opts.PollInterval)
+			limit = s.opts.PollInterval
 		}
-		hasEnded := w.await(wait, func() bool { return !w.isRunning })
-		cancel()
+		hasEnded := w.awaitEnd(ctx, limit)
 		switch {
 		case hasEnded:
 			return nil

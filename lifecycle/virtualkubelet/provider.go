@@ -70,13 +70,18 @@ func (p *Provider) Close(ctx context.Context) error {
 	if len(hanging) == 0 {
 		return err
 	}
-	// hanging has calls, which watchCall names "CALL of POD", and goroutines that wait for them, which spawn names after
-	// their pod. Only the calls are of interest.
-	isGoroutine := func(name string) bool { return !strings.Contains(name, " of ") }
-	if calls := slices.DeleteFunc(slices.Clone(hanging), isGoroutine); len(calls) > 0 {
-		hanging = calls
-	}
+	hanging = callsAmong(hanging)
 	return errors.Join(err, fmt.Errorf("calls that have not returned: %s: %w", strings.Join(hanging, ", "), context.Cause(ctx)))
+}
+
+// callsAmong returns those names that watchCall has given to calls: "CALL of POD". The others are the names of pods, which
+// spawn has given to goroutines that wait for these calls. If all names are of goroutines, it returns them all.
+func callsAmong(names []string) []string {
+	isGoroutine := func(name string) bool { return !strings.Contains(name, " of ") }
+	if calls := slices.DeleteFunc(slices.Clone(names), isGoroutine); len(calls) > 0 {
+		return calls
+	}
+	return names
 }
 
 var (

@@ -44,7 +44,7 @@ func (c *container) markRestarting(pod *v1.Pod, end v1.ContainerStateTerminated)
 	if c.isRunning() && now.Sub(c.state.Running.StartedAt.Time) > backOffReset {
 		c.pause = 0
 	}
-	c.lastEnd, c.endNoticed = c.endedWith(end), false
+	c.lastEnd, c.awaitsContainerEnded = c.endedWith(end), false
 	c.restarting, c.restartAt = true, now.Add(c.pause)
 	waiting := &v1.ContainerStateWaiting{Reason: reasonCreating}
 	if c.pause > 0 {

@@ -73,5 +73,5 @@ func (m *managedPod) nextToSend() (pod *v1.Pod, hasFinal bool) {
 	if m.desired.superseded || m.ending.finalSent || mustAwaitFinal {
 		return nil, hasFinal
 	}
-	return m.copyLocked(), hasFinal
+	return m.copyWithStatusLocked(), hasFinal
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/klog/v2"
@@ -22,7 +23,7 @@ type wholePod struct {
 	lastObservedList int           // the number of the last list that was passed to observeList
 	isListed         bool          // the last list has the pod
 	isRunning        bool          // the last list has the pod running, or Create has succeeded since
-	isMissing        bool          // the last list lacks the running pod; if the next one does too, the pod is lost
+	missedOnce       bool          // the last list lacks the running pod; if the next one does too, the pod is lost
 	status           *v1.PodStatus // from the last list with the pod; never modified; nil: none
 	observed         chan struct{} // closed at the next list
 }
@@ -68,13 +69,13 @@ func (w *wholePod) observeList(listed *v1.Pod, number int) {
 	if isMissing && number <= w.lastListAtCreate {
 		return
 	}
-	if isMissing && w.isRunning && !w.isMissing { // the first list that lacks it
-		w.isMissing = true
+	if isMissing && w.isRunning && !w.missedOnce {
+		w.missedOnce = true
 		w.provider.poller.requestList()
 		return
 	}
 	ranBefore := w.isRunning
-	w.lastObservedList, w.isListed, w.isMissing = number, !isMissing, false
+	w.lastObservedList, w.isListed, w.missedOnce = number, !isMissing, false
 	w.isRunning = !isMissing && !isTerminal(&listed.Status)
 	if !isMissing {
 		w.setStatus(&listed.Status)
@@ -128,6 +129,19 @@ func (w *wholePod) await(ctx context.Context, condition func() bool) (isTrue boo
 	}
 }
 
+// noLimit is the limit of awaitEnd if only its ctx limits the wait.
+const noLimit time.Duration = 0
+
+// awaitEnd waits until the last list does not have the pod running, at most for the limit.
+func (w *wholePod) awaitEnd(ctx context.Context, limit time.Duration) (hasEnded bool) {
+	if limit != noLimit {
+		limited, cancel := context.WithTimeout(ctx, limit)
+		defer cancel()
+		ctx = limited
+	}
+	return w.await(ctx, func() bool { return !w.isRunning })
+}
+
 // awaitList requests a list and waits until the pod has been updated from it, or from a later one. A list in progress
 // is not enough, because it may be older than what the caller has just done.
 func (w *wholePod) awaitList(ctx context.Context) error {
@@ -156,7 +170,7 @@ func (w *wholePod) callRuntime(ctx context.Context, name string, f func(context.
 // remove waits until the pod has ended, and calls Delete until a list lacks the pod, or Delete says that it does not
 // exist. It returns false if the provider is closed before that.
 func (w *wholePod) remove() (removed bool) {
-	for w.await(w.ctx, func() bool { return !w.isRunning }) {
+	for w.awaitEnd(w.ctx, noLimit) {
 		pod := w.podWithStatus()
 		isKnown, err := w.callRuntime(w.ctx, "Delete", func(ctx context.Context) error { return w.provider.opts.Pods.Delete(ctx, pod) })
 		isUnlisted := err == nil && w.awaitList(w.ctx) == nil && !w.hasPod()
