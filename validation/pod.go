@@ -35,7 +35,7 @@ func ValidatePodTermination(spec *v1.PodSpec, opts Options, path *field.Path) fi
 		return field.ErrorList{field.Required(path, "")}
 	}
 	c := checker{opts: opts, grace: spec.TerminationGracePeriodSeconds, os: spec.OS}
-	root := place{root: path}
+	root := lazyPath{root: path}
 	if c.grace == nil {
 		c.required(root.child(fieldGrace))
 	}
@@ -60,20 +60,20 @@ type checker struct {
 }
 
 // required, forbidden and invalid add an error of that type.
-func (c *checker) required(at place) {
-	c.errs = append(c.errs, field.Required(at.path(), ""))
+func (c *checker) required(at lazyPath) {
+	c.errs = append(c.errs, field.Required(at.fieldPath(), ""))
 }
 
-func (c *checker) forbidden(at place, detail string) {
-	c.errs = append(c.errs, field.Forbidden(at.path(), detail))
+func (c *checker) forbidden(at lazyPath, detail string) {
+	c.errs = append(c.errs, field.Forbidden(at.fieldPath(), detail))
 }
 
-func (c *checker) invalid(at place, value any, detail string) {
-	c.errs = append(c.errs, field.Invalid(at.path(), value, detail))
+func (c *checker) invalid(at lazyPath, value any, detail string) {
+	c.errs = append(c.errs, field.Invalid(at.fieldPath(), value, detail))
 }
 
 // container checks the lifecycle and the probes of a main container or a sidecar.
-func (c *checker) container(container *v1.Container, at place) {
+func (c *checker) container(container *v1.Container, at lazyPath) {
 	if container.Lifecycle != nil {
 		c.lifecycle(container.Lifecycle, at.child(fieldLifecycle))
 	}
@@ -84,7 +84,7 @@ func (c *checker) container(container *v1.Container, at place) {
 
 // initContainer checks a sidecar like a main container (KEP-753). Other init containers must
 // not have a lifecycle.
-func (c *checker) initContainer(container *v1.Container, at place) {
+func (c *checker) initContainer(container *v1.Container, at lazyPath) {
 	if isSidecar(container) {
 		c.container(container, at)
 		return
@@ -95,7 +95,7 @@ func (c *checker) initContainer(container *v1.Container, at place) {
 }
 
 // ephemeralContainer checks that an ephemeral container has no lifecycle.
-func (c *checker) ephemeralContainer(container *v1.EphemeralContainer, at place) {
+func (c *checker) ephemeralContainer(container *v1.EphemeralContainer, at lazyPath) {
 	if container.Lifecycle != nil {
 		c.forbidden(at.child(fieldLifecycle), "cannot be set for an Ephemeral Container")
 	}
@@ -108,7 +108,7 @@ func isSidecar(container *v1.Container) bool {
 }
 
 // lifecycle checks both hooks and the stop signal, in the order of the API server.
-func (c *checker) lifecycle(lifecycle *v1.Lifecycle, at place) {
+func (c *checker) lifecycle(lifecycle *v1.Lifecycle, at lazyPath) {
 	if lifecycle.PostStart != nil {
 		c.hook(lifecycle.PostStart, at.child(fieldPostStart))
 	}

@@ -10,7 +10,7 @@ import (
 // server's, with two mistakes: they say "less than", although a sleep as long as the grace
 // period is valid, and the second one names a feature gate that does not exist. Without a
 // grace period nothing is compared: its absence is an error of its own.
-func (c *checker) sleep(sleep *v1.SleepAction, at place) {
+func (c *checker) sleep(sleep *v1.SleepAction, at lazyPath) {
 	if c.opts.NoSleepAction {
 		c.forbidden(at, "may not be set when feature gate PodLifecycleSleepAction is disabled")
 		return

@@ -9,7 +9,7 @@ import (
 
 // stopSignal checks the stop signal of a container (KEP-4960). The valid signals depend on
 // spec.os.name, so spec.os must be set. An empty or invalid spec.os.name is checked elsewhere.
-func (c *checker) stopSignal(signal v1.Signal, at place) {
+func (c *checker) stopSignal(signal v1.Signal, at lazyPath) {
 	if c.opts.NoStopSignals {
 		c.forbidden(at, "may not be set when feature gate ContainerStopSignals is disabled")
 		return
@@ -29,9 +29,9 @@ func (c *checker) stopSignal(signal v1.Signal, at place) {
 
 // oneOf checks that a signal is in a sorted list. The error gets a copy of the list. So the
 // list itself can stay on the caller's stack, and a valid signal costs no allocation.
-func (c *checker) oneOf(signal v1.Signal, signals []v1.Signal, at place) {
+func (c *checker) oneOf(signal v1.Signal, signals []v1.Signal, at lazyPath) {
 	if _, found := slices.BinarySearch(signals, signal); !found {
-		c.errs = append(c.errs, field.NotSupported(at.path(), signal, slices.Clone(signals)))
+		c.errs = append(c.errs, field.NotSupported(at.fieldPath(), signal, slices.Clone(signals)))
 	}
 }
 

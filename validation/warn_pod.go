@@ -18,7 +18,7 @@ func WarnPodTermination(spec *v1.PodSpec, path *field.Path) []string {
 		return nil
 	}
 	w := warner{grace: spec.TerminationGracePeriodSeconds}
-	root := place{root: path}
+	root := lazyPath{root: path}
 	w.warnGrace(root.child(fieldGrace))
 	for i := range spec.Containers {
 		w.warnHooks(&spec.Containers[i], root.item(fieldContainers, i))
@@ -38,12 +38,12 @@ type warner struct {
 	texts []string
 }
 
-func (w *warner) warn(at place, format string, args ...any) {
-	w.texts = append(w.texts, at.path().String()+": "+fmt.Sprintf(format, args...))
+func (w *warner) warn(at lazyPath, format string, args ...any) {
+	w.texts = append(w.texts, at.fieldPath().String()+": "+fmt.Sprintf(format, args...))
 }
 
 // warnGrace warns about a grace period of 0 or less.
-func (w *warner) warnGrace(at place) {
+func (w *warner) warnGrace(at lazyPath) {
 	switch {
 	case w.grace == nil: // an error of ValidatePodTermination
 	case *w.grace < 0:
@@ -54,7 +54,7 @@ func (w *warner) warnGrace(at place) {
 }
 
 // warnHooks warns about the hooks of a main container or a sidecar.
-func (w *warner) warnHooks(container *v1.Container, at place) {
+func (w *warner) warnHooks(container *v1.Container, at lazyPath) {
 	if container.Lifecycle == nil {
 		return
 	}
@@ -74,7 +74,7 @@ func (w *warner) warnHooks(container *v1.Container, at place) {
 }
 
 // warnTCPSocket warns about a tcpSocket hook, which no kubelet runs.
-func (w *warner) warnTCPSocket(hook *v1.LifecycleHandler, at place) {
+func (w *warner) warnTCPSocket(hook *v1.LifecycleHandler, at lazyPath) {
 	if hook.TCPSocket != nil {
 		w.warn(at.child(fieldTCPSocket), "is deprecated: the kubelet does not run it, and the hook fails")
 	}
@@ -83,7 +83,7 @@ func (w *warner) warnTCPSocket(hook *v1.LifecycleHandler, at place) {
 // warnLongHook warns about a preStop hook that leaves no time for the stop of its container: a
 // sleep as long as the pod's grace period, and any hook if the grace period is shorter than
 // [graceperiod.MinimumContainerSeconds].
-func (w *warner) warnLongHook(hook *v1.LifecycleHandler, at place) {
+func (w *warner) warnLongHook(hook *v1.LifecycleHandler, at lazyPath) {
 	needsNoTime := hook.Sleep != nil && hook.Sleep.Seconds == 0
 	switch {
 	case w.grace == nil || needsNoTime: // nothing to warn about
@@ -97,7 +97,7 @@ func (w *warner) warnLongHook(hook *v1.LifecycleHandler, at place) {
 
 // warnLongSleepForProbe warns about a preStop sleep that is at least as long as the grace period of
 // a probe. When that probe fails, its grace period replaces the pod's, and the sleep uses it up.
-func (w *warner) warnLongSleepForProbe(hook *v1.LifecycleHandler, probe *v1.Probe, at place, probeField string) {
+func (w *warner) warnLongSleepForProbe(hook *v1.LifecycleHandler, probe *v1.Probe, at lazyPath, probeField string) {
 	seconds := graceOf(probe)
 	if seconds == nil || hook.Sleep == nil || hook.Sleep.Seconds < *seconds {
 		return
@@ -107,7 +107,7 @@ func (w *warner) warnLongSleepForProbe(hook *v1.LifecycleHandler, probe *v1.Prob
 }
 
 // warnSidecarHook warns that the preStop hook of a sidecar runs earlier than one may expect (KEP-753).
-func (w *warner) warnSidecarHook(container *v1.Container, at place) {
+func (w *warner) warnSidecarHook(container *v1.Container, at lazyPath) {
 	if container.Lifecycle == nil || container.Lifecycle.PreStop == nil {
 		return
 	}

@@ -8,10 +8,10 @@ import (
 // path.
 const maxDepth = 4
 
-// place is the position of a value in a spec. path converts it to a field.Path, which only an
+// lazyPath is the path of a value in a spec. fieldPath converts it to a field.Path, which only an
 // error or a warning needs: to create one for every value would be most of the cost of checking
-// a valid spec. A place is passed by value, so that it needs no heap allocation.
-type place struct {
+// a valid spec. A lazyPath is passed by value, so that it needs no heap allocation.
+type lazyPath struct {
 	root   *field.Path // the path of the spec; nil: the spec is the root
 	list   string      // the list of containers; "": the value is a field of the spec
 	index  int         // the index of the container in list
@@ -19,22 +19,22 @@ type place struct {
 	depth  int
 }
 
-// item returns the place of element i of a list in the spec.
-func (p place) item(name string, i int) place {
-	p.list, p.index = name, i
+// item returns the path of element i of a list of containers in the spec.
+func (p lazyPath) item(list string, i int) lazyPath {
+	p.list, p.index = list, i
 	return p
 }
 
-// child returns the place of a field of the value at p. It changes only its own copy of p, because
+// child returns the path of a field of the value at p. It changes only its own copy of p, because
 // fields is an array.
-func (p place) child(name string) place {
+func (p lazyPath) child(name string) lazyPath {
 	p.fields[p.depth] = name
 	p.depth++
 	return p
 }
 
-// path converts the place to a field.Path.
-func (p place) path() *field.Path {
+// fieldPath converts p to a field.Path.
+func (p lazyPath) fieldPath() *field.Path {
 	path := p.root
 	if p.list != "" {
 		path = path.Child(p.list).Index(p.index)
