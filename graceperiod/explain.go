@@ -40,18 +40,26 @@ func (e Explanation) String() string {
 // clause returns the step's part of the sentence, or "" if the step says nothing of
 // interest. previous is the value of the last earlier step that applied, or nil.
 func (s step) clause(previous *int64) string {
-	switch s.rule {
-	case ruleDeletion, ruleStartupProbe, ruleLivenessProbe, ruleSpec, ruleOverride, ruleOptions:
-		return s.fieldClause(previous)
-	default: // the other rules have a clause only if they applied, with one exception
-	}
 	switch {
+	case s.readsField():
+		return s.fieldClause(previous)
 	case s.applied:
 		return s.constantClause()
 	case s.rule == ruleEvictionMaximum: // it is negative
 		return "the eviction maximum of " + decimal(s.value) + " is no limit"
 	default:
 		return ""
+	}
+}
+
+// readsField reports whether the step read a grace period that need not be set: a field, or the override. It is then of
+// interest even if the rule did not apply.
+func (s step) readsField() bool {
+	switch s.rule {
+	case ruleDeletion, ruleStartupProbe, ruleLivenessProbe, ruleSpec, ruleOverride, ruleOptions:
+		return true
+	default:
+		return false
 	}
 }
 

@@ -124,7 +124,7 @@ func (r *handlerRunner) Run(ctx context.Context, containerID string, pod *v1.Pod
 		return "Cannot run handler: " + err.Error(), err
 	}
 	if err != nil {
-		return hookFailed(hook, action, pod, container, err) + output, err
+		return hookFailureMessage(hook, action, pod, container, err) + output, err
 	}
 	return "", nil
 }
@@ -145,10 +145,10 @@ func kindOf(handler *v1.LifecycleHandler) handlerKind {
 	}
 }
 
-// hookFailed returns the kubelet's message for a failed hook. hook is the kind as the message has it, such as "Exec", and
-// action is the hook's command, path or seconds. It avoids fmt, which needs a larger stack: when many sleeps are cancelled at
-// once, all their stacks would grow.
-func hookFailed(hook, action string, pod *v1.Pod, container *v1.Container, err error) string {
+// hookFailureMessage returns the kubelet's message for a failed hook. hook is the kind as the message has it, such as "Exec", and
+// action is the hook's command, path or seconds. The function avoids fmt, which needs a larger stack: when many sleeps are
+// cancelled at once, all their stacks would grow.
+func hookFailureMessage(hook, action string, pod *v1.Pod, container *v1.Container, err error) string {
 	name := ""
 	if container != nil {
 		name = container.Name

@@ -11,7 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// hookFailed builds its message without fmt. It must be the message that the kubelet's format string gives.
+// hookFailureMessage builds its message without fmt. It must be the message that the kubelet's format string gives.
 func FuzzHookFailed(f *testing.F) {
 	f.Add("/bye", "server", "web", "shop", "42", "refused")
 	f.Add("", "", "", "", "", "")
@@ -24,7 +24,7 @@ func FuzzHookFailed(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, action, container, name, namespace, uid, reason string) {
 		pod := &v1.Pod{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: namespace, UID: types.UID(uid)}}
-		got := hookFailed("HTTP", action, pod, &v1.Container{Name: container}, errors.New(reason))
+		got := hookFailureMessage("HTTP", action, pod, &v1.Container{Name: container}, errors.New(reason))
 		require.Equal(t, fmt.Sprintf("HTTP lifecycle hook (%s) for Container %q in Pod %q failed - error: %v",
 			action, container, fmt.Sprintf("%s_%s(%s)", name, namespace, uid), reason), got)
 	})

@@ -65,7 +65,7 @@ func setTerminated(status *v1.PodStatus, generation int64) {
 		Reason:  v1.PodReasonTerminationByKubelet,
 		Message: terminatedMessage,
 	}, metav1.Now())
-	podcondition.Observe(status, v1.DisruptionTarget, generation)
+	podcondition.SetObservedGeneration(status, v1.DisruptionTarget, generation)
 }
 
 // withFinalStatus returns a copy of a pod with its final status, by the policy of its shutdown. If the pod is to be deleted,

@@ -12,7 +12,7 @@ import (
 )
 
 // Generation returns the ObservedGeneration for a pod's status, as in the kubelet's status manager. It is
-// 0 before v1.33, where pods have no generation, and for static pods, whose mirror pods have another one.
+// 0 before v1.33, where pods have no generation, and for static pods, whose mirror pods have another generation.
 func Generation(pod *v1.Pod) int64 {
 	if staticpod.Is(pod) {
 		return 0
@@ -20,10 +20,10 @@ func Generation(pod *v1.Pod) int64 {
 	return pod.Generation
 }
 
-// Observe sets the ObservedGeneration of the condition with this type, if the status has it, as the kubelet
+// SetObservedGeneration sets the ObservedGeneration of the condition with this type, if the status has it, as the kubelet
 // does since v1.34. It uses reflection, because Kubernetes before v1.33 does not have the field. It modifies
 // the list of conditions in place: call it after [Set], which copies the list.
-func Observe(status *v1.PodStatus, conditionType v1.PodConditionType, generation int64) {
+func SetObservedGeneration(status *v1.PodStatus, conditionType v1.PodConditionType, generation int64) {
 	condition := Get(status, conditionType)
 	if condition == nil {
 		return

@@ -13,7 +13,7 @@ import (
 
 // Set changes the status, reason and message of a condition, LastTransitionTime only together with the status, and no
 // other fields. The status shares its list of conditions with a cached one. The cached list is changed neither by Set nor
-// by a later Observe.
+// by a later SetObservedGeneration.
 func TestSet(t *testing.T) {
 	before, now := metav1.NewTime(time.Unix(1, 0)), metav1.NewTime(time.Unix(2, 0))
 	ready := v1.PodCondition{Type: v1.PodReady, Status: v1.ConditionTrue, Message: "old", LastTransitionTime: before, LastProbeTime: before, ObservedGeneration: 3}
@@ -44,19 +44,19 @@ func TestSet(t *testing.T) {
 			podcondition.Set(&status, test.set, now)
 			require.Equal(t, test.want, *podcondition.Get(&status, test.set.Type))
 			require.Equal(t, scheduled, *podcondition.Get(&status, v1.PodScheduled))
-			podcondition.Observe(&status, test.set.Type, 9)
+			podcondition.SetObservedGeneration(&status, test.set.Type, 9)
 			require.Equal(t, []v1.PodCondition{scheduled, ready}, cached.Conditions, "the cached list is not changed")
 		})
 	}
 	require.Nil(t, podcondition.Get(&v1.PodStatus{}, v1.PodReady))
 }
 
-// A status has the conditions Ready and DisruptionTarget. Observe sets the generation of DisruptionTarget alone, and does
+// A status has the conditions Ready and DisruptionTarget. SetObservedGeneration sets the generation of DisruptionTarget alone, and does
 // nothing for PodScheduled, which the status does not have.
 func TestObserve(t *testing.T) {
 	status := v1.PodStatus{Conditions: []v1.PodCondition{{Type: v1.PodReady}, {Type: v1.DisruptionTarget, ObservedGeneration: 2}}}
-	podcondition.Observe(&status, v1.DisruptionTarget, 3)
-	podcondition.Observe(&status, v1.PodScheduled, 3)
+	podcondition.SetObservedGeneration(&status, v1.DisruptionTarget, 3)
+	podcondition.SetObservedGeneration(&status, v1.PodScheduled, 3)
 	require.Equal(t, []v1.PodCondition{{Type: v1.PodReady}, {Type: v1.DisruptionTarget, ObservedGeneration: 3}}, status.Conditions)
 }
 

@@ -25,7 +25,7 @@ func (r *Runtime) StopContainer(ctx context.Context, containerID string, timeout
 	if err := r.check(); err != nil {
 		return err
 	}
-	ctx, cancel := context.WithTimeout(ctx, stopDeadline(timeoutSeconds))
+	ctx, cancel := context.WithTimeout(ctx, stopCallTimeout(timeoutSeconds))
 	defer cancel()
 	request := &runtimeapi.StopContainerRequest{ContainerId: containerID, Timeout: timeoutSeconds}
 	if _, err := r.client.StopContainer(ctx, request); err != nil {
@@ -42,9 +42,9 @@ func (r *Runtime) StopContainer(ctx context.Context, containerID string, timeout
 	return nil
 }
 
-// stopDeadline returns how long StopContainer waits for the runtime: the timeout plus stopMargin. A
+// stopCallTimeout returns how long StopContainer waits for the runtime: the timeout plus stopMargin. A
 // timeout that is too large becomes the longest duration.
-func stopDeadline(timeoutSeconds int64) time.Duration {
+func stopCallTimeout(timeoutSeconds int64) time.Duration {
 	grace := graceperiod.Duration(max(timeoutSeconds, 0))
 	return min(grace, math.MaxInt64-stopMargin) + stopMargin
 }

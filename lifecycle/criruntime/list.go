@@ -74,14 +74,14 @@ func (r *Runtime) listSandboxes(ctx context.Context) (sandboxes []*runtimeapi.Po
 	return sandboxes, err
 }
 
-// list reads a list from the runtime and passes its parts to take. It calls streamMethod, which can return a list of
+// list reads a list from the runtime and passes each part of it to onPart. It calls streamMethod, which can return a list of
 // any size (KEP-5825, CRI v0.37). If the runtime does not implement streamMethod, this list and all later ones call
-// unaryMethod, which returns the whole list as one part of at most maxMessageBytes. The messages of both methods have
-// the fields of Part. After an error, take has received only some of the parts.
-func list[Part any](ctx context.Context, r *Runtime, streamMethod, unaryMethod string, request any, take func(*Part)) error {
+// unaryMethod, which returns the whole list as one part of at most maxMessageBytes. Part is the response message of
+// unaryMethod; those of streamMethod have the same fields. After an error, onPart has received only some of the parts.
+func list[Part any](ctx context.Context, r *Runtime, streamMethod, unaryMethod string, request any, onPart func(*Part)) error {
 	const service = "/runtime.v1.RuntimeService/"
 	if !r.usesUnary.Load() {
-		err := receive(ctx, r.conn, service+streamMethod, request, take)
+		err := receive(ctx, r.conn, service+streamMethod, request, onPart)
 		if status.Code(err) != codes.Unimplemented {
 			return err
 		}
@@ -91,13 +91,13 @@ func list[Part any](ctx context.Context, r *Runtime, streamMethod, unaryMethod s
 	if err := r.conn.Invoke(ctx, service+unaryMethod, request, whole); err != nil {
 		return err
 	}
-	take(whole)
+	onPart(whole)
 	return nil
 }
 
-// receive calls a method that streams its response, and passes each message to take. It returns nil at the
+// receive calls a method that streams its response, and passes each message to onPart. It returns nil at the
 // end of the stream.
-func receive[Part any](ctx context.Context, conn *grpc.ClientConn, method string, request any, take func(*Part)) error {
+func receive[Part any](ctx context.Context, conn *grpc.ClientConn, method string, request any, onPart func(*Part)) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	stream, err := conn.NewStream(ctx, &grpc.StreamDesc{ServerStreams: true}, method)
@@ -107,7 +107,7 @@ func receive[Part any](ctx context.Context, conn *grpc.ClientConn, method string
 	for err == nil {
 		part := new(Part)
 		if err = stream.RecvMsg(part); err == nil {
-			take(part)
+			onPart(part)
 		}
 	}
 	if errors.Is(err, io.EOF) {

@@ -43,11 +43,9 @@ func (r *Runtime) PodStatus(ctx context.Context, pod *v1.Pod) *v1.PodStatus {
 	return status
 }
 
-// statusOf converts a container of the runtime's list to the status of the API. A list has no exit codes, so
-// for an exited container statusOf calls ContainerStatus. It returns gRPC's error if the runtime does not answer
-// or no longer has the container. If the runtime answers with another error, the exit code is the kubelet's for
-// an unknown one, 137, because 0 would be a success. A container in an unknown state counts as running, so that
-// the caller stops it.
+// statusOf converts a container of the runtime's list to the status of the API. It returns gRPC's error if the runtime does
+// not answer a request or no longer has the container. A container in an unknown state counts as running, so that the
+// caller stops it.
 func (r *Runtime) statusOf(ctx context.Context, c *runtimeapi.Container) (v1.ContainerStatus, error) {
 	name, err := r.runtimeName(ctx)
 	if err != nil {
@@ -61,24 +59,34 @@ func (r *Runtime) statusOf(ctx context.Context, c *runtimeapi.Container) (v1.Con
 	case runtimeapi.ContainerState_CONTAINER_CREATED:
 		status.State.Waiting = &v1.ContainerStateWaiting{Reason: "ContainerCreating"} // the kubelet's reason
 	case runtimeapi.ContainerState_CONTAINER_EXITED:
-		answer, err := r.status(ctx, c.GetId())
-		switch {
-		case isUnanswered(err), isNotFound(err):
+		terminated, err := r.terminatedState(ctx, c.GetId())
+		if err != nil {
 			return v1.ContainerStatus{}, err
-		case err != nil:
-			status.State.Terminated = &v1.ContainerStateTerminated{
-				ContainerID: status.ContainerID, ExitCode: 137, Reason: "ContainerStatusUnknown", Message: err.Error(),
-			}
-		default:
-			status.State.Terminated = &v1.ContainerStateTerminated{
-				ContainerID: status.ContainerID, ExitCode: answer.GetExitCode(), Reason: answer.GetReason(), Message: answer.GetMessage(),
-				StartedAt: timeOf(answer.GetStartedAt()), FinishedAt: timeOf(answer.GetFinishedAt()),
-			}
 		}
+		terminated.ContainerID = status.ContainerID
+		status.State.Terminated = terminated
 	default:
 		status.State.Running = &v1.ContainerStateRunning{StartedAt: timeOf(c.GetCreatedAt())}
 	}
 	return status, nil
+}
+
+// terminatedState requests the exit code of an exited container, which a list does not have. The error is gRPC's if the runtime
+// does not answer or no longer has the container. After any other error the exit code is the kubelet's for an unknown
+// one, 137, because 0 would be a success.
+func (r *Runtime) terminatedState(ctx context.Context, containerID string) (*v1.ContainerStateTerminated, error) {
+	status, err := r.status(ctx, containerID)
+	switch {
+	case isUnanswered(err), isNotFound(err):
+		return nil, err
+	case err != nil:
+		return &v1.ContainerStateTerminated{ExitCode: 137, Reason: "ContainerStatusUnknown", Message: err.Error()}, nil
+	default:
+		return &v1.ContainerStateTerminated{
+			ExitCode: status.GetExitCode(), Reason: status.GetReason(), Message: status.GetMessage(),
+			StartedAt: timeOf(status.GetStartedAt()), FinishedAt: timeOf(status.GetFinishedAt()),
+		}, nil
+	}
 }
 
 // statusesWith returns the list of a pod's status to which the container with this name belongs: that of init,

@@ -26,7 +26,7 @@ func NewClient(dial func(ctx context.Context, network, addr string) (net.Conn, e
 			DisableKeepAlives: true,                                  // one kept alive would cost two goroutines and a file descriptor for each pod
 			TLSClientConfig:   &tls.Config{InsecureSkipVerify: true}, // as the kubelet: pods have no certificates of a known CA
 		},
-		CheckRedirect: onSameHost,
+		CheckRedirect: checkRedirect,
 	}}
 }
 
@@ -40,27 +40,29 @@ func (c client) Do(req *http.Request) (*http.Response, error) {
 	return resp, err
 }
 
-// onSameHost decides whether the redirect to req, after the requests via, is followed. Like the kubelet's
+// checkRedirect decides whether the redirect to req, after the requests via, is followed. Like the kubelet's
 // RedirectChecker, it follows up to ten redirects on the host of the first request. A redirect to another host
 // is not followed; it is the response.
-//
-// It removes the hook's headers, which may be secret, from a redirect to another port or scheme. That is
-// another server: the host may be a node that many pods share. net/http, and so the kubelet, compares only
-// host names and sends the headers. A later redirect back to the first server does not get them either,
-// because another server chose its path.
-func onSameHost(req *http.Request, via []*http.Request) error {
-	first := via[0]
-	if req.URL.Hostname() != first.URL.Hostname() {
+func checkRedirect(req *http.Request, via []*http.Request) error {
+	if req.URL.Hostname() != via[0].URL.Hostname() {
 		return http.ErrUseLastResponse
 	}
 	if len(via) >= 10 {
 		return errors.New("stopped after 10 redirects")
 	}
-	isToOtherServer := func(r *http.Request) bool { return originOf(r.URL) != originOf(first.URL) }
+	removeHookHeaders(req, via)
+	return nil
+}
+
+// removeHookHeaders removes the hook's headers, which may be secret, from a redirect to another port or scheme. That is
+// another server: the host may be a node that many pods share. net/http, and so the kubelet, compares only
+// host names and sends the headers. A later redirect back to the first server does not get them either,
+// because another server chose its path.
+func removeHookHeaders(req *http.Request, via []*http.Request) {
+	isToOtherServer := func(r *http.Request) bool { return originOf(r.URL) != originOf(via[0].URL) }
 	if isToOtherServer(req) || slices.ContainsFunc(via, isToOtherServer) {
 		maps.DeleteFunc(req.Header, func(name string, _ []string) bool { return name != "Accept" && name != "User-Agent" })
 	}
-	return nil
 }
 
 // origin identifies a server on a host. Two URLs with the same origin are answered by the same server.
