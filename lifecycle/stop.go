@@ -71,12 +71,11 @@ func (s *containerStop) isStopping() bool { return s != nil && s.inProgress }
 // isGivenUp reports whether the stop has ended although the container may still be running.
 func (s *containerStop) isGivenUp() bool { return !s.inProgress && !s.result.Outcome.hasEnded() }
 
-// mayRun reports whether the container may be running:
+// mayRun reports whether the container may be running. That is so
 //
-//   - its stop is in progress and has not ended it yet;
-//   - or the stop was given up, and the runtime has not shown since that the container has ended: no newer list of the running
-//     containers has arrived, or the newest list has the container;
-//   - or the container had ended, and the newest list has it again (isListedAgain).
+//   - until its stop has ended it;
+//   - if its stop was given up, unless a newer list of the running containers lacks it;
+//   - if it had ended, and the newest list has it again (isListedAgain).
 //
 // The caller holds the mutex.
 func (s *containerStop) mayRun() bool {

@@ -76,11 +76,11 @@ func (p *podState) terminate(ctx context.Context, apiPod *v1.Pod, req *Request) 
 // could not be stopped before and is not named now has ended, and no longer blocks the others.
 func (t *Termination) stopNamed(req *Request) {
 	p := t.pod
-	isNamed := map[*containerStop]bool{}
+	var named []*containerStop // nil for a container that has no stop yet
 	for _, c := range req.Containers {
-		isNamed[p.stopOf(c)] = true // nil, if c has no stop yet, does no harm
+		named = append(named, p.stopOf(c))
 	}
-	maps.DeleteFunc(p.stops, func(_ containerRun, s *containerStop) bool { return s.isGivenUp() && !isNamed[s] })
+	maps.DeleteFunc(p.stops, func(_ containerRun, s *containerStop) bool { return s.isGivenUp() && !slices.Contains(named, s) })
 	for _, c := range req.Containers {
 		t.stopContainer(c, p.stopOf(c), stopOptions{trustSuccess: true, oneAttempt: req.OneAttempt, hooks: req.Hooks})
 	}
@@ -217,14 +217,10 @@ func (t *Termination) stopListed(c Container, s *containerStop) *containerStop {
 }
 
 // stopContainer makes a container part of the termination, begins to stop it if nobody does yet, and
-// returns its stop. s is its existing stop, nil if there is none. It does nothing for a container that this
-// termination is stopping already or has given up.
+// returns its stop. s is its existing stop, nil if there is none.
 func (t *Termination) stopContainer(c Container, s *containerStop, options stopOptions) *containerStop {
-	if s != nil && slices.Contains(t.stops, s) { // an earlier list or request had the container too
-		isBegunForRun := s.inProgress && s.run == runOf(c) // false if a request named c without its Began, which pod.stop then adds
-		if isBegunForRun || s.isGivenUp() {
-			return s
-		}
+	if t.isHandled(c, s) {
+		return s
 	}
 	if s == nil && t.isHookOfEarlierRun(c) {
 		c.PreStopDone = true
@@ -234,12 +230,23 @@ func (t *Termination) stopContainer(c Container, s *containerStop, options stopO
 	return s
 }
 
+// isHandled reports whether this termination is already stopping the run c, or has given it up, because an earlier list or request
+// had it too. s is the run's stop, nil if there is none. A stop that a request began without c's Began is not counted, so that
+// podState.stop adds Began to it.
+func (t *Termination) isHandled(c Container, s *containerStop) bool {
+	if s == nil || !slices.Contains(t.stops, s) {
+		return false
+	}
+	isStoppingRun := s.inProgress && s.run == runOf(c)
+	return isStoppingRun || s.isGivenUp()
+}
+
 // giveUp reports a run as stuck instead of beginning to stop it, because the list that shows it came after giveUpAt. It returns
 // the run's stop. s is its existing stop, nil if there is none. That stop is not in progress, and may be of an earlier
-// termination. If this termination has given up the run already, nothing changes.
+// termination.
 func (t *Termination) giveUp(c Container, s *containerStop) *containerStop {
-	if isGivenUpAlready := s != nil && slices.Contains(t.stops, s) && s.isGivenUp(); isGivenUpAlready {
-		return s // an earlier list had the container too
+	if t.isHandled(c, s) {
+		return s
 	}
 	if s == nil {
 		s = t.addUnbegunStop(c)

@@ -32,10 +32,10 @@ func (r *absence) Away(from, to time.Duration) {
 	r.periods = append(r.periods, period{from: now.Add(from), to: now.Add(to)})
 }
 
-// limit makes a call of the runtime fail in the periods of [Runtime.Away]. isAway says that the runtime is
-// unavailable now, so that the call must fail at once. limited ends with the cause [ErrAway] when the next
-// period begins, so that the call fails then. The caller must call cancel.
-func (r *absence) limit(ctx context.Context) (limited context.Context, cancel context.CancelFunc, isAway bool) {
+// endWhenAway returns a context for a call of the runtime that ends with the cause [ErrAway] when the next period of
+// [Runtime.Away] begins, so that the call fails then. isAway says that the runtime is unavailable already: the call
+// must fail at once. The caller must call cancel.
+func (r *absence) endWhenAway(ctx context.Context) (limited context.Context, cancel context.CancelFunc, isAway bool) {
 	now := time.Now()
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -41,7 +41,7 @@ func (r *Runtime) SetLists(l Lists) {
 // Running implements [lifecycle.Runtime]. It lists the running containers of a pod in the order of their
 // starts, subject to [Lists].
 func (r *Runtime) Running(ctx context.Context, pod *v1.Pod) ([]lifecycle.Container, error) {
-	ctx, cancel, isAway := r.limit(ctx)
+	ctx, cancel, isAway := r.endWhenAway(ctx)
 	defer cancel()
 	r.mu.Lock()
 	l, setAt := r.lists, r.listsSetAt

@@ -145,7 +145,7 @@ func (r *Runtime) Release() {
 // [lifecycle.ErrContainerNotFound].
 func (r *Runtime) StopContainer(ctx context.Context, id string, timeoutSeconds int64) error {
 	recordResult := r.stopCalled(id, timeoutSeconds)
-	ctx, cancel, isAway := r.limit(ctx)
+	ctx, cancel, isAway := r.endWhenAway(ctx)
 	defer cancel()
 	var err error
 	switch c := r.find(id); {
@@ -168,7 +168,7 @@ func (r *Runtime) StopContainer(ctx context.Context, id string, timeoutSeconds i
 // that wraps [lifecycle.ErrContainerNotFound].
 func (r *Runtime) RunInContainer(ctx context.Context, id string, cmd []string, timeout time.Duration) ([]byte, error) {
 	r.execCalled(id, cmd)
-	ctx, cancel, isAway := r.limit(ctx)
+	ctx, cancel, isAway := r.endWhenAway(ctx)
 	defer cancel()
 	c := r.find(id)
 	switch {

@@ -26,7 +26,7 @@ func (p *containerPod) startContainer(c *container) error {
 	if errors.Is(err, lifecycle.ErrClosed) {
 		return err
 	}
-	return nil // also if the pod's termination has ended the hook: p.active has then ended, so that nothing else starts
+	return nil // also if the pod's termination has ended the hook: p.startsAllowed has then ended, so that nothing else starts
 }
 
 // tryStart starts one container and returns its ID. A StartContainer that fails may have started the container nevertheless, so
@@ -34,10 +34,10 @@ func (p *containerPod) startContainer(c *container) error {
 //
 //   - errWillRestart if the container does not run, and the restart policy repeats the start;
 //   - that of StartContainer if the container does not run, and will not;
-//   - ErrTerminating or ErrClosed, the cause of p.active, if the pod may start nothing any more.
+//   - ErrTerminating or ErrClosed, the cause of p.startsAllowed, if the pod may start nothing any more.
 func (p *containerPod) tryStart(c *container) (id string, err error) {
-	if p.active.Err() != nil { // the terminator, which would refuse the start, may not know of the termination yet
-		return "", context.Cause(p.active)
+	if p.startsAllowed.Err() != nil { // the terminator, which would refuse the start, may not know of the termination yet
+		return "", context.Cause(p.startsAllowed)
 	}
 	var startErr error // from StartContainer; nil: it has succeeded or was not called
 	pod := p.podWithStatus()
@@ -48,8 +48,8 @@ func (p *containerPod) tryStart(c *container) (id string, err error) {
 	switch {
 	case err == nil:
 		return id, nil
-	case p.active.Err() != nil:
-		return "", context.Cause(p.active)
+	case p.startsAllowed.Err() != nil:
+		return "", context.Cause(p.startsAllowed)
 	default:
 		return p.checkFailedStart(c, cmp.Or(startErr, err)) // err if StartContainer was not called
 	}
@@ -63,8 +63,8 @@ func (p *containerPod) checkFailedStart(c *container, startErr error) (id string
 		p.markRunning(c, id)
 		return id, nil
 	}
-	if listErr != nil && p.active.Err() != nil {
-		return "", context.Cause(p.active)
+	if listErr != nil && p.startsAllowed.Err() != nil {
+		return "", context.Cause(p.startsAllowed)
 	}
 	if mustRestart := p.markEnded(c, notStarted(errors.Join(startErr, listErr))); mustRestart {
 		return "", errWillRestart
@@ -95,7 +95,7 @@ func (p *containerPod) callStartContainer(ctx context.Context, pod *v1.Pod, c *c
 }
 
 // findStarted returns the ID of a container that runs although its start has failed, or "" if it does not run. It
-// repeats the list until one succeeds. It returns an error for an invalid ID, and the cause of p.active if the pod may
+// repeats the list until one succeeds. It returns an error for an invalid ID, and the cause of p.startsAllowed if the pod may
 // start nothing any more.
 func (p *containerPod) findStarted(c *container) (id string, err error) {
 	for {
@@ -106,7 +106,7 @@ func (p *containerPod) findStarted(c *container) (id string, err error) {
 			}
 			return running.ID, p.checkID("Running", c, running.ID)
 		}
-		if err := times.Sleep(p.active, maxRetryPause); err != nil {
+		if err := times.Sleep(p.startsAllowed, maxRetryPause); err != nil {
 			return "", err
 		}
 	}
@@ -161,7 +161,7 @@ func (p *containerPod) restart(c *container) error {
 		p.mu.Lock()
 		pause := time.Until(c.restartAt)
 		p.mu.Unlock()
-		_ = times.Sleep(p.active, pause) // if p.active has ended, startContainer returns the cause
+		_ = times.Sleep(p.startsAllowed, pause) // if p.startsAllowed has ended, startContainer returns the cause
 		if p.provider.isClosed() {
 			return lifecycle.ErrClosed
 		}

@@ -45,9 +45,9 @@ func (cs *containers) hasWork() bool {
 	return slices.ContainsFunc(cs.all, func(c *container) bool { return !c.isInit && (c.isRunning() || c.restarting) })
 }
 
-// terminateUnknown marks every container without an end as terminated with an unknown exit code (137), because in the
+// assumeEnded marks every container without an end as terminated with an unknown exit code (137), because in the
 // pod's final status no container may be running or waiting.
-func (cs *containers) terminateUnknown() {
+func (cs *containers) assumeEnded() {
 	for _, c := range cs.all {
 		c.markTerminated(unknownEnd())
 	}

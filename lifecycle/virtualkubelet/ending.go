@@ -42,7 +42,7 @@ func (m *managedPod) terminate(ctx context.Context, pod *v1.Pod, override *int64
 		return nil, fmt.Errorf("failed to terminate pod %s: %w", m.name, lifecycle.ErrClosed)
 	}
 	m.ending.terminating = true
-	m.deactivate(lifecycle.ErrTerminating) // before any container is stopped
+	m.forbidStarts(lifecycle.ErrTerminating) // before any container is stopped
 	previous, _ := m.provider.terminator.Termination(pod)
 	t := m.provider.terminator.Terminate(ctx, pod, lifecycle.Request{GracePeriodSeconds: m.cappedGrace(override)})
 	if t != previous { // it is new; Terminate returns the previous one while that is in progress
@@ -145,7 +145,7 @@ func (m *managedPod) tryStartFinalizing() (started bool) {
 		return false
 	}
 	m.ending.finalizing = true
-	m.workload.terminateUnknown()
+	m.workload.assumeEnded()
 	return true
 }
 

@@ -15,16 +15,16 @@ import (
 type managedPod struct {
 	caller // its name is the pod's
 
-	provider   *Provider
-	key        types.UID       // the pod's UID or, without one, its namespace and name (keyOf)
-	ctx        context.Context // has the values of the call that added the pod; ends when the pod is forgotten or the provider is closed
-	cancel     context.CancelFunc
-	active     context.Context         // ends when nothing may be started any more: with the cause ErrTerminating or ErrClosed
-	deactivate context.CancelCauseFunc // ends the context active
-	created    metav1.Time
-	workload   workload
-	changed    chan struct{} // of size 1: has an element if the pod has changed since the last status that was sent
-	ended      chan struct{} // closed when the status is final
+	provider      *Provider
+	key           types.UID       // the pod's UID or, without one, its namespace and name (keyOf)
+	ctx           context.Context // has the values of the call that added the pod; ends when the pod is forgotten or the provider is closed
+	cancel        context.CancelFunc
+	startsAllowed context.Context         // ends when nothing may be started any more: with the cause ErrTerminating or ErrClosed
+	forbidStarts  context.CancelCauseFunc // ends startsAllowed
+	created       metav1.Time
+	workload      workload
+	changed       chan struct{} // of size 1: has an element if the pod has changed since the last status that was sent
+	ended         chan struct{} // closed when the status is final
 
 	mu      sync.Mutex // guards the fields below and workload's; never held while blocking or calling the embedder's code
 	desired desired
@@ -38,12 +38,12 @@ type workload interface {
 	start() error // starts the pod; an error ends the pod
 	remove() bool // removes the pod from the runtime once it has ended; false if the provider is closed before that
 
-	wasStarted() bool                 // whether anything of the pod was started: a previous agent has then admitted it
-	mayRun() bool                     // whether anything may still run or restart, so that there is no final status yet
-	hasWork() bool                    // whether the pod has work left: a regular container runs or will restart
-	setSpec(spec *v1.PodSpec)         // is called when the pod has a new spec
-	terminateUnknown()                // ends all containers whose end is not known: the pod has ended
-	write(pod *v1.Pod, hasEnded bool) // writes the status into the pod; hasEnded: all containers have ended for good
+	wasStarted() bool                       // whether anything of the pod was started: a previous agent has then admitted it
+	mayRun() bool                           // whether anything may still run or restart, so that there is no final status yet
+	hasWork() bool                          // whether the pod has work left: a regular container runs or will restart
+	setSpec(spec *v1.PodSpec)               // is called when the pod has a new spec
+	assumeEnded()                           // marks the containers whose end is not known as ended: the pod has ended
+	writeStatus(pod *v1.Pod, hasEnded bool) // writes the status into the pod; hasEnded: all containers have ended for good
 }
 
 // newPod returns a pod that has not started. It is not in the podTable yet.
@@ -61,7 +61,7 @@ func newManagedPod(ctx context.Context, provider *Provider, pod *v1.Pod) *manage
 		changed: make(chan struct{}, 1), ended: make(chan struct{}), desired: desired{pod: pod.DeepCopy()},
 	}
 	m.ctx, m.cancel = provider.context(ctx)
-	m.active, m.deactivate = context.WithCancelCause(m.ctx)
+	m.startsAllowed, m.forbidStarts = context.WithCancelCause(m.ctx)
 	return m
 }
 
@@ -127,7 +127,7 @@ func (m *managedPod) copyWithStatusLocked() *v1.Pod {
 	if pod.Status.StartTime == nil {
 		pod.Status.StartTime = m.created.DeepCopy()
 	}
-	m.workload.write(pod, m.ending.finalizing)
+	m.workload.writeStatus(pod, m.ending.finalizing)
 	return pod
 }
 

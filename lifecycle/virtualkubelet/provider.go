@@ -132,10 +132,10 @@ type terminator interface {
 
 func (p *Provider) isClosed() bool { return p.ctx.Err() != nil }
 
-// context returns a context that has the values of a caller's context, but does not end with it. It ends with the cause
+// context returns a context that has the values of the caller's, but does not end with it. It ends with the cause
 // [lifecycle.ErrClosed] when the provider is closed.
-func (p *Provider) context(values context.Context) (context.Context, context.CancelFunc) {
-	ctx, cancel := context.WithCancelCause(context.WithoutCancel(values))
+func (p *Provider) context(caller context.Context) (context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithCancelCause(context.WithoutCancel(caller))
 	stop := context.AfterFunc(p.ctx, func() { cancel(lifecycle.ErrClosed) })
 	return ctx, func() {
 		stop()

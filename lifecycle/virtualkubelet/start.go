@@ -17,7 +17,7 @@ func (m *managedPod) startPod(earlier []*managedPod) {
 	}
 	err := m.admit()
 	if err == nil {
-		err = m.awaitNames(earlier)
+		err = m.awaitForgotten(earlier)
 	}
 	if err == nil {
 		err = m.workload.start()
@@ -36,17 +36,17 @@ func (m *managedPod) startPod(earlier []*managedPod) {
 	}
 }
 
-// awaitNames waits until the provider has forgotten the earlier pods with the same name: they have ended and, with a
+// awaitForgotten waits until the provider has forgotten the earlier pods with the same name: they have ended and, with a
 // PodRuntime, have been deleted.
-func (m *managedPod) awaitNames(earlier []*managedPod) error {
+func (m *managedPod) awaitForgotten(earlier []*managedPod) error {
 	for _, other := range earlier {
 		select {
 		case <-other.ctx.Done(): // forgotten, or the provider is closed
-		case <-m.active.Done():
+		case <-m.startsAllowed.Done():
 		}
 	}
-	if m.provider.isClosed() { // Close ends the contexts of the pods one after the other, so m.active may not have ended yet
+	if m.provider.isClosed() { // Close ends the contexts of the pods one after the other, so m.startsAllowed may not have ended yet
 		return lifecycle.ErrClosed
 	}
-	return context.Cause(m.active) // nil unless the pod's termination has begun
+	return context.Cause(m.startsAllowed) // nil unless the pod's termination has begun
 }

@@ -44,9 +44,9 @@ func unknownEnd() v1.ContainerStateTerminated {
 // statusID returns the container ID with the prefix that a status needs.
 func statusID(id string) string { return "virtual-kubelet://" + id }
 
-// write writes phase, container statuses and readiness into the status of a pod, and keeps other fields. If hasEnded is
+// writeStatus writes phase, container statuses and readiness into the status of a pod, and keeps other fields. If hasEnded is
 // true, all containers have ended for good, and the phase is Succeeded or Failed.
-func (cs *containers) write(pod *v1.Pod, hasEnded bool) {
+func (cs *containers) writeStatus(pod *v1.Pod, hasEnded bool) {
 	status := &pod.Status
 	status.Phase = cs.phase(hasEnded)
 	status.ObservedGeneration = pod.Generation

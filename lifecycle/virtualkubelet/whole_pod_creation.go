@@ -23,18 +23,18 @@ func (w *wholePod) start() error {
 		case err == nil:
 			w.setCreateError(nil)
 			return nil
-		case w.active.Err() != nil:
-			return context.Cause(w.active)
+		case w.startsAllowed.Err() != nil:
+			return context.Cause(w.startsAllowed)
 		case errdefs.IsInvalidInput(err):
 			w.failContainers(err)
 			return err
 		}
 		w.setCreateError(err)
-		paused, cancel := context.WithTimeout(w.active, pause)
+		paused, cancel := context.WithTimeout(w.startsAllowed, pause)
 		w.await(paused, w.wasStarted) // a list that has the pod ends the pause
 		cancel()
-		if err := w.awaitList(w.active); err != nil {
-			return context.Cause(w.active)
+		if err := w.awaitList(w.startsAllowed); err != nil {
+			return context.Cause(w.startsAllowed)
 		}
 	}
 	return nil

@@ -19,10 +19,10 @@ func (w *wholePod) setStatus(status *v1.PodStatus) {
 	}
 }
 
-// write writes the status from the last list into the pod. Conditions and the start time that the list lacks keep
+// writeStatus writes the status from the last list into the pod. Conditions and the start time that the list lacks keep
 // the pod's values. If hasEnded is true, the final status is being computed, and the phase must be a terminal one. The caller
 // holds the mutex.
-func (w *wholePod) write(pod *v1.Pod, hasEnded bool) {
+func (w *wholePod) writeStatus(pod *v1.Pod, hasEnded bool) {
 	status := &pod.Status
 	if w.status != nil {
 		conditions, start := status.Conditions, status.StartTime
@@ -34,7 +34,7 @@ func (w *wholePod) write(pod *v1.Pod, hasEnded bool) {
 			status.StartTime = start
 		}
 	}
-	w.containers.write(pod, hasEnded)
+	w.containers.writeStatus(pod, hasEnded)
 	switch {
 	case w.status == nil || w.status.Phase == "": // the containers decide the phase
 	case isTerminal(w.status) == hasEnded:
