@@ -31,14 +31,8 @@ import (
 // [PodStopper] the error wraps [errors.ErrUnsupported].
 func (tr *Terminator) KillContainer(ctx context.Context, pod *v1.Pod, c Container, req ContainerRequest) (ContainerResult, error) {
 	result := ContainerResult{Name: c.Name, ID: c.ID, Began: c.Began}
-	if err := tr.check(pod); err != nil {
+	if err := tr.checkKill(pod, c); err != nil {
 		return result, err
-	}
-	switch err := c.check(); {
-	case err != nil:
-		return result, fmt.Errorf("failed to stop container of pod %q: %w", formatPod(pod), err)
-	case tr.opts.Pods != nil:
-		return result, fmt.Errorf("failed to stop container %q: the pod's containers stop as a unit: %w", c.Name, errors.ErrUnsupported)
 	}
 	leave, isOpen := tr.enter("the stop", pod, c.Name)
 	if !isOpen {
@@ -70,6 +64,20 @@ func (tr *Terminator) KillContainer(ctx context.Context, pod *v1.Pod, c Containe
 	state.unblockStops()
 	state.unlock()
 	return s.wait(ctx, fullName(pod, c.Name))
+}
+
+// checkKill returns an error if the arguments of KillContainer are invalid, or if containers cannot stop one by one.
+func (tr *Terminator) checkKill(pod *v1.Pod, c Container) error {
+	if err := tr.check(pod); err != nil {
+		return err
+	}
+	if err := c.check(); err != nil {
+		return fmt.Errorf("failed to stop container of pod %q: %w", formatPod(pod), err)
+	}
+	if tr.opts.Pods != nil {
+		return fmt.Errorf("failed to stop container %q: the pod's containers stop as a unit: %w", c.Name, errors.ErrUnsupported)
+	}
+	return nil
 }
 
 // lockAfterNewList requests a list of the pod's containers and waits for it. It returns the pod's state with the mutex locked, and

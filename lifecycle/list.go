@@ -73,20 +73,24 @@ func (p *podState) requestList(ctx context.Context, apiPod *v1.Pod) *listCall {
 	return list
 }
 
-// startList makes the queued call of Running, if there is one. A call that takes longer than StopTimeoutSlack is
-// cancelled and counts as failed. The next call can then be made even if that one does not return; a result that
-// comes later is ignored. The caller holds the mutex.
+// startList begins the queued list, if there is one. The caller holds the mutex.
 func (p *podState) startList() {
 	list := p.lists.queued
 	p.lists.queued = nil
 	switch {
 	case list == nil: // none is requested
-		return
 	case list.ctx.Err() != nil: // the terminator was closed
 		list.err = context.Cause(list.ctx)
 		close(list.done)
-		return
+	default:
+		p.callRunning(list)
 	}
+}
+
+// callRunning begins a list: it calls Running in another goroutine. A call that takes longer than StopTimeoutSlack is
+// cancelled and counts as failed. The next call can then be made even if that one does not return; a result that
+// comes later is ignored. The caller holds the mutex.
+func (p *podState) callRunning(list *listCall) {
 	p.lists.inProgress = list
 	p.lists.started++
 	list.number = p.lists.started

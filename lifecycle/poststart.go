@@ -80,18 +80,23 @@ func (tr *Terminator) postStart(caller context.Context, pod *v1.Pod, c Container
 	state.callers--
 	isStopping := state.termination != nil || state.stopOf(c) != nil
 	state.unlock()
-	if err == nil || errors.Is(cause, CauseContainerExited) {
-		return false, nil
-	}
-	if cause != nil && !errors.Is(err, cause) { // the hook's error does not say why it was cancelled
-		err = errors.Join(cause, err)
-	}
 	wasCancelled := cause != nil || tr.ctx.Err() != nil
-	if wasCancelled || isStopping { // the error may come from that
-		return false, err
+	switch {
+	case err == nil, errors.Is(cause, CauseContainerExited):
+		return false, nil
+	case wasCancelled || isStopping: // the error may come from that
+		return false, withCause(err, cause)
 	}
 	state.recordWarning(ctx, pod, c.Name, containerReference(pod, role, c.Name), "FailedPostStartHook", "PostStartHook failed")
 	return true, err
+}
+
+// withCause returns the error of a cancelled hook with the cause of the cancellation, which the error may lack; nil: no cause.
+func withCause(err, cause error) error {
+	if cause == nil || errors.Is(err, cause) {
+		return err
+	}
+	return errors.Join(cause, err)
 }
 
 // checkPostStart returns an error if an argument of PostStart is invalid.

@@ -36,11 +36,10 @@ func (h *preStop) cause() (cause Cause) {
 // runHook runs the container's preStop hook, if it has one and beginHook does not skip it. It returns when
 // the hook has returned or was cancelled; a cancelled hook may still be running then.
 func (s *containerStop) runHook() {
-	hasHook := s.spec != nil && s.spec.Lifecycle != nil && s.spec.Lifecycle.PreStop != nil
-	if !hasHook || s.ctx.Err() != nil {
+	handler, hooks := preStopOf(s.spec), s.options.hooks
+	if handler == nil || s.ctx.Err() != nil {
 		return
 	}
-	handler, hooks := s.spec.Lifecycle.PreStop, s.options.hooks
 	if hooks == nil {
 		hooks = s.pod.terminator.opts.Hooks
 	}
@@ -60,6 +59,19 @@ func (s *containerStop) runHook() {
 	if s.hook.kind == kindSleep { // other hooks may have work to do outside the exited container
 		s.pod.watchExit(ctx, apiPod, s.container, cancel, s.addError)
 	}
+	s.awaitHook(ctx, cancel)
+}
+
+// preStopOf returns the preStop hook of a container's spec, which may be nil; nil if there is none.
+func preStopOf(spec *v1.Container) *v1.LifecycleHandler {
+	if spec == nil || spec.Lifecycle == nil {
+		return nil
+	}
+	return spec.Lifecycle.PreStop
+}
+
+// awaitHook waits until the hook has returned or was cancelled. At the deadline it cancels the hook, whose context is ctx.
+func (s *containerStop) awaitHook(ctx context.Context, cancel context.CancelCauseFunc) {
 	s.pod.waitWhile(ctx, func() (wait bool, recheckAt time.Time) {
 		mustEnd := ctx.Err() != nil || s.deadline.hasPassed()
 		if mustEnd && !s.hook.returned {

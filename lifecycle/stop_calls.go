@@ -140,11 +140,7 @@ func (c *stopCalls) callAndWait() *stopCall {
 	for {
 		changed, hasDeadlineMoved := c.watchDeadline()
 		if hasDeadlineMoved {
-			seconds := c.timeout()
-			killsEarlier := time.Now().Add(graceperiod.Duration(seconds)).Before(c.newest().killAt)
-			if killsEarlier {
-				c.makeCall(seconds)
-			}
+			c.callIfKillsEarlier()
 		}
 		select {
 		case reply := <-c.replies:
@@ -162,6 +158,15 @@ func (c *stopCalls) callAndWait() *stopCall {
 		case <-c.ctx.Done():
 			return nil
 		}
+	}
+}
+
+// callIfKillsEarlier makes a call with the remaining grace period, if the runtime then kills earlier than by the newest call.
+func (c *stopCalls) callIfKillsEarlier() {
+	seconds := c.timeout()
+	killAt := time.Now().Add(graceperiod.Duration(seconds))
+	if killAt.Before(c.newest().killAt) {
+		c.makeCall(seconds)
 	}
 }
 

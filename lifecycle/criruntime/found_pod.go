@@ -16,8 +16,8 @@ type foundPod struct {
 	containers []*runtimeapi.Container
 }
 
-// findPods returns all pods in every state, sorted. It lists containers first, so that the list of sandboxes
-// has the sandbox of each container that still exists.
+// findPods returns all pods in every state, sorted. It lists containers first, so that the list of sandboxes, which is newer, has
+// the sandbox of each container that still exists.
 func (r *Runtime) findPods(ctx context.Context) ([]*foundPod, error) {
 	containers, err := r.listContainers(ctx, nil) // nil: no filter
 	if err != nil {
@@ -27,6 +27,12 @@ func (r *Runtime) findPods(ctx context.Context) ([]*foundPod, error) {
 	if err != nil {
 		return nil, err
 	}
+	pods := groupByPod(sandboxes, containers)
+	return slices.SortedFunc(maps.Values(pods), func(a, b *foundPod) int { return a.identity.compare(b.identity) }), nil
+}
+
+// groupByPod returns the pods to which the sandboxes and containers belong, by the key of their identity.
+func groupByPod(sandboxes []*runtimeapi.PodSandbox, containers []*runtimeapi.Container) map[identity]*foundPod {
 	pods, ownerOfSandbox := map[identity]*foundPod{}, map[string]identity{}
 	podOf := func(owner identity) *foundPod {
 		if pods[owner.key()] == nil {
@@ -47,7 +53,7 @@ func (r *Runtime) findPods(ctx context.Context) ([]*foundPod, error) {
 		pod := podOf(owner)
 		pod.containers = append(pod.containers, container)
 	}
-	return slices.SortedFunc(maps.Values(pods), func(a, b *foundPod) int { return a.identity.compare(b.identity) }), nil
+	return pods
 }
 
 // addSandbox makes candidate the pod's sandbox if it is better than the present one. A pod has several sandboxes after

@@ -110,19 +110,20 @@ func (r *Runtime) readNetwork(ctx context.Context, sandbox string, pod *v1.Pod) 
 	pod.Spec.HostNetwork = options.GetNetwork() == runtimeapi.NamespaceMode_NODE
 	pod.Spec.HostPID = options.GetPid() == runtimeapi.NamespaceMode_NODE
 	network := response.GetStatus().GetNetwork()
-	addresses := []string{network.GetIp()}
+	mainIP := network.GetIp()
 	if pod.Spec.HostNetwork {
-		addresses = []string{r.options.HostIP}
+		mainIP = r.options.HostIP
 	}
-	for _, additional := range network.GetAdditionalIps() {
-		addresses = append(addresses, additional.GetIp())
-	}
-	if addresses[0] == "" { // the pod has no IP yet, or the host's IP is not known
-		return nil
-	}
-	pod.Status.PodIP = addresses[0]
-	for _, address := range addresses {
-		pod.Status.PodIPs = append(pod.Status.PodIPs, v1.PodIP{IP: address})
+	if mainIP != "" { // else the pod has no IP yet, or the host's IP is not known
+		setIPs(&pod.Status, mainIP, network.GetAdditionalIps())
 	}
 	return nil
+}
+
+// setIPs sets a pod's IPs, the main one first.
+func setIPs(status *v1.PodStatus, mainIP string, additional []*runtimeapi.PodIP) {
+	status.PodIP, status.PodIPs = mainIP, []v1.PodIP{{IP: mainIP}}
+	for _, ip := range additional {
+		status.PodIPs = append(status.PodIPs, v1.PodIP{IP: ip.GetIp()})
+	}
 }

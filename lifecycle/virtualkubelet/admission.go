@@ -25,16 +25,9 @@ func (m *managedPod) admit() error {
 		return nil
 	}
 	pod := m.podWithStatus()
-	var answer shutdown.Admission
-	if err := m.callSafely(m.ctx, "Admit", func() { answer = m.provider.opts.Admit(pod) }); err != nil { // it has panicked
-		answer = shutdown.Admission{Reason: reasonUnexpectedAdmission, Message: err.Error()}
-	}
+	answer := m.callAdmit(pod)
 	if answer.Admit {
 		return nil
-	}
-	if answer.Reason == "" && answer.Message == "" {
-		answer.Reason, answer.Message = reasonUnexpectedAdmission, "Options.Admit has refused the pod without a reason"
-		klog.FromContext(m.ctx).Info(answer.Message, "pod", m.name)
 	}
 	if events := m.provider.opts.Terminator.Events; events != nil {
 		_ = m.callSafely(m.ctx, "Events", func() { events.Event(pod, v1.EventTypeWarning, answer.Reason, answer.Message) }) // a panic was logged
@@ -43,6 +36,19 @@ func (m *managedPod) admit() error {
 	defer m.mu.Unlock()
 	m.ending.refusal = &answer
 	return errRefused
+}
+
+// callAdmit returns the answer of Options.Admit. A panic is a refusal. A refusal without a reason gets one, and is logged.
+func (m *managedPod) callAdmit(pod *v1.Pod) (answer shutdown.Admission) {
+	if err := m.callSafely(m.ctx, "Admit", func() { answer = m.provider.opts.Admit(pod) }); err != nil { // it has panicked
+		return shutdown.Admission{Reason: reasonUnexpectedAdmission, Message: err.Error()}
+	}
+	hasNoReason := answer.Reason == "" && answer.Message == ""
+	if !answer.Admit && hasNoReason {
+		answer.Reason, answer.Message = reasonUnexpectedAdmission, "Options.Admit has refused the pod without a reason"
+		klog.FromContext(m.ctx).Info(answer.Message, "pod", m.name)
+	}
+	return answer
 }
 
 // writeRefusal writes the status that the kubelet gives a pod that was not admitted: Failed, and no containers.

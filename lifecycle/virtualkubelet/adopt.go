@@ -76,24 +76,29 @@ func (p *Provider) Adopt(ctx context.Context, adopted Adopted) error {
 	}
 	added.desired.deletionMayBeOld = !adopted.Alive
 	startedCount := added.adopt(adopted.Pod, listed)
-	mustStartMore := startedCount < len(added.all)
-	added.ending.startInProgress = mustStartMore
+	added.ending.startInProgress = startedCount < len(added.all)
 	if known, _ := p.pods.add(added.managedPod); known != nil { // another call has added the pod since find
 		added.cancel()
 		return nil
 	}
-	// The pod continues where the previous agent left it: run sends its status, and resume handles each container.
-	added.run()
-	for _, c := range added.all[:startedCount] {
-		added.resume(c)
-	}
-	if mustStartMore {
-		p.spawn(added.name, func() { added.startPod(nil) }) // nil: it waits for no earlier pod
-	}
-	if added.hasCompleted() {
-		added.terminateRemaining()
-	}
+	added.continueAdopted(startedCount)
 	return nil
+}
+
+// continueAdopted continues with an adopted pod where the previous agent stopped: it resumes the first startedCount containers,
+// starts the others, and begins to send the pod's status. If the pod has completed, it ends the pod.
+func (p *containerPod) continueAdopted(startedCount int) {
+	p.run()
+	for _, c := range p.all[:startedCount] {
+		p.resume(c)
+	}
+	if startedCount < len(p.all) {
+		var noEarlierPods []*managedPod
+		p.provider.spawn(p.name, func() { p.startPod(noEarlierPods) })
+	}
+	if p.hasCompleted() {
+		p.terminateRemaining()
+	}
 }
 
 // listFirst calls the runtime's Running for a pod that is not in the podTable yet, and checks the IDs of the containers.

@@ -57,10 +57,8 @@ func (cs *containers) assumeEnded() {
 // startedCount is the number of containers, in the order of the spec, that need no first start: those up to the last
 // one that was started, or all if the pod was deleted or has ended. The others start as in a new pod.
 //
-// A container that was started and is not running restarts if the restart policy allows it, the pod was not
-// deleted and has not ended, and the init containers before it are known to have succeeded. A plain init
-// container restarts only if nothing after it was started: otherwise it has succeeded before, even if its
-// status is lost (the kubelet's computeInitContainerActions).
+// A started container that is not running restarts if the restart policy allows it, the pod was not deleted and has not
+// ended, and the init containers before it have succeeded.
 func (cs *containers) adopt(pod *v1.Pod, listed []lifecycle.Container) (startedCount int) {
 	lastRuns := make([]lastRun, len(cs.all))
 	for i, c := range cs.all {
@@ -74,7 +72,8 @@ func (cs *containers) adopt(pod *v1.Pod, listed []lifecycle.Container) (startedC
 		startedCount = len(cs.all)
 	}
 	for i, c := range cs.all[:startedCount] {
-		hasSucceeded := c.isPlainInit() && i < startedCount-1 // because a later container was started
+		wasLaterStarted := i < startedCount-1
+		hasSucceeded := c.isPlainInit() && wasLaterStarted // even if its status is lost (the kubelet's computeInitContainerActions)
 		c.adopt(pod, lastRuns[i], mayRestart && !hasSucceeded)
 		mayRestart = mayRestart && c.letsLaterRestart()
 		c.awaitsContainerEnded = c.state.Terminated != nil && c.id != "" // resume calls ContainerEnded for it

@@ -41,13 +41,7 @@ func (p *Provider) CreatePod(ctx context.Context, pod *v1.Pod) error {
 	known, earlier := p.pods.add(added)
 	if known != nil { // added is not needed
 		added.cancel()
-		if err := known.checkSameName(pod); err != nil {
-			return err
-		}
-		if known.update(pod) {
-			return newRefusedError(pod, lifecycle.ErrTerminating)
-		}
-		return nil
+		return known.createAgain(pod)
 	}
 	added.run()
 	p.spawn(added.name, func() { added.startPod(earlier) })
@@ -57,6 +51,17 @@ func (p *Provider) CreatePod(ctx context.Context, pod *v1.Pod) error {
 		errs = append(errs, other.terminateIfKnown(added.ctx, override))
 	}
 	return errors.Join(errs...)
+}
+
+// createAgain handles a CreatePod for a known pod: it replaces the pod's metadata and spec, unless the pod is terminating.
+func (m *managedPod) createAgain(pod *v1.Pod) error {
+	if err := m.checkSameName(pod); err != nil {
+		return err
+	}
+	if isTerminating := m.update(pod); isTerminating {
+		return newRefusedError(pod, lifecycle.ErrTerminating)
+	}
+	return nil
 }
 
 // checkNew returns why CreatePod must refuse the pod; nil: it need not.

@@ -14,9 +14,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 )
 
-// request returns the request that the kubelet makes for an action; it is always HTTP/1.1. A hook may set
-// any header, and one header several times. Its Host, User-Agent and Accept replace the defaults, and an
-// empty Accept means that none is sent. A path without a leading slash gets one from url.URL.String.
+// request returns the request that the kubelet makes for an action; it is always HTTP/1.1. A path without a leading slash
+// gets one from url.URL.String.
 func (s *Sender) request(ctx context.Context, host string, container *v1.Container, action *v1.HTTPGetAction) (*http.Request, error) {
 	port, err := portOf(action.Port, container)
 	if err != nil {
@@ -30,9 +29,15 @@ func (s *Sender) request(ctx context.Context, host string, container *v1.Contain
 	if req.URL.Host != hostPort { // an unvalidated scheme may contain another host
 		return nil, fmt.Errorf("scheme and path point to host %q instead of %q", req.URL.Host, hostPort)
 	}
-	// Set the headers of the hook, and the defaults of those that it does not set.
+	s.setHeaders(req, action.HTTPHeaders)
+	return req, nil
+}
+
+// setHeaders sets the headers of a hook, which may have one header several times. The hook's Host, User-Agent and Accept
+// replace the defaults; an empty Accept means that none is sent.
+func (s *Sender) setHeaders(req *http.Request, headers []v1.HTTPHeader) {
 	req.Header = http.Header{}
-	for _, header := range action.HTTPHeaders {
+	for _, header := range headers {
 		req.Header.Add(header.Name, header.Value)
 	}
 	req.Host = req.Header.Get("Host") // "": net/http sends the URL's host
@@ -44,7 +49,6 @@ func (s *Sender) request(ctx context.Context, host string, container *v1.Contain
 	if req.Header.Get("Accept") == "" { // the hook has set it to ""
 		req.Header.Del("Accept")
 	}
-	return req, nil
 }
 
 // portOf returns the port number, between 1 and 65535, of a hook's port. A port that is a string is the name of

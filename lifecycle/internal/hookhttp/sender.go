@@ -63,12 +63,10 @@ func (s *Sender) Get(ctx context.Context, host string, pod *v1.Pod, container *v
 // send sends the request again over HTTP, without the Authorization header, which anybody on the network
 // could read. plainHost is then the server's HOST:PORT, else "". If the second request fails, its error is logged and
 // the first error is returned.
-//
-// As in the kubelet, the error's text identifies this case, because the error of a Doer other than
-// net/http may have another type.
 func (s *Sender) send(req *http.Request, pod *v1.Pod) (resp *http.Response, plainHost string, err error) {
 	resp, err = s.Doer.Do(req)
 	var urlErr *url.Error
+	// Compare the text, as the kubelet does: the error of a Doer other than net/http may have another type.
 	isPlainAnswer := errors.As(err, &urlErr) && strings.Contains(urlErr.Err.Error(), "server gave HTTP response to HTTPS client")
 	if !isPlainAnswer {
 		return resp, "", err
