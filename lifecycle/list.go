@@ -68,13 +68,13 @@ func (p *podState) requestList(ctx context.Context, apiPod *v1.Pod) *listCall {
 		p.lists.queued = list
 	}
 	if p.lists.inProgress == nil {
-		p.startList()
+		p.beginQueuedList()
 	}
 	return list
 }
 
-// startList begins the queued list, if there is one. The caller holds the mutex.
-func (p *podState) startList() {
+// beginQueuedList begins the queued list, if there is one. The caller holds the mutex.
+func (p *podState) beginQueuedList() {
 	list := p.lists.queued
 	p.lists.queued = nil
 	switch {
@@ -137,7 +137,7 @@ func (p *podState) finishList(list *listCall, running []Container, err error) {
 		p.lists.newestNumber, p.lists.newestRuns = list.number, running
 		p.applyList(list)
 	}
-	p.startList()
+	p.beginQueuedList()
 	close(list.done) // those who wait for the list may now read its fields
 }
 

@@ -97,7 +97,7 @@ func (p *podState) waitWhile(ctx context.Context, mustWait func() (wait bool, re
 	for {
 		now, ended := time.Now(), ctx.Done()
 		if ctx.Err() != nil {
-			ended = nil // mustWait is called next and can see the end of ctx: the select below must not return for it again
+			ended = nil // mustWait, which is called next, sees the end of ctx. It need not be called for it again
 		}
 		p.mu.Lock()
 		wait, recheckAt := mustWait()
@@ -180,15 +180,16 @@ func (p *podState) stopOf(c Container) *containerStop {
 	return found
 }
 
-// dropStopOfEarlierRun drops the stop of a run that has ended, if c has the same ID and runs now: c is a later run, although
-// Began does not say so. Such a stop is kept while a termination or another caller reads it (unlock). During a termination c
-// counts as the same run.
+// dropStopOfEarlierRun drops the stop with c's ID if it has ended its run. The caller knows that c runs, so that c is a later run
+// with the same ID, although Began does not say so. During a termination nothing is dropped: c counts as the same run.
 func (p *podState) dropStopOfEarlierRun(c Container) {
 	s := p.stopOf(c)
-	if s == nil || s.inProgress || !s.result.Outcome.hasEnded() || p.termination.inProgress() {
+	if s == nil || p.termination.inProgress() {
 		return
 	}
-	if c.Began.IsZero() || s.run.began == 0 {
+	hasEndedRun := !s.inProgress && s.result.Outcome.hasEnded()
+	lacksBegan := c.Began.IsZero() || s.run.began == 0 // otherwise stopOf has told the two runs apart
+	if hasEndedRun && lacksBegan {
 		delete(p.stops, s.run)
 	}
 }

@@ -124,14 +124,14 @@ func (s *containerStop) replacedBy() (laterRun *Container) {
 }
 
 // begin starts an attempt to stop the container: the first one, or another one after the container was given up or a list
-// had it again. Another attempt keeps the old deadline if that is earlier. It records no second Killing event, except
-// after a request with OneAttempt, because the kubelet records one in each attempt. The caller holds the mutex.
+// had it again. Another attempt keeps the old deadline if that is earlier. Only the first attempt records the Killing event,
+// and each one that follows a request with OneAttempt, as in the kubelet. The caller holds the mutex.
 func (s *containerStop) begin(ctx context.Context, apiPod *v1.Pod, newDeadline deadline, options stopOptions) {
 	// First read what the previous attempt has left, if there was one.
-	isFirst := s.ctx == nil                                // neither an earlier attempt nor addUnbegunStop has set ctx
-	hasDeadline := !s.deadline.end.IsZero()                // false: it is the first attempt, or giveUp lets a new grace period start
-	recordsKilling := !hasDeadline || s.options.oneAttempt // s.options are still those of the previous request
-	if hasDeadline && s.deadline.end.Before(newDeadline.end) {
+	isFirst := s.ctx == nil                                   // neither an earlier attempt nor addUnbegunStop has set ctx
+	continuesGrace := !s.deadline.end.IsZero()                // false: it is the first attempt, or giveUp lets a new grace period start
+	recordsKilling := !continuesGrace || s.options.oneAttempt // s.options are still those of the previous request
+	if continuesGrace && s.deadline.end.Before(newDeadline.end) {
 		newDeadline = s.deadline
 	}
 	if !s.result.Outcome.hasEnded() { // the previous attempt, if any, gave up: GiveUpAfter starts again
@@ -146,7 +146,7 @@ func (s *containerStop) begin(ctx context.Context, apiPod *v1.Pod, newDeadline d
 	s.readSpec()
 	s.podStop = s.pod.joinPodStop(s)
 	s.pod.terminator.calls.Go(func() string { return "the stop of " + fullName(apiPod, s.container.Name) }, func() {
-		if !hasDeadline && s.spec == nil && s.podStop == nil { // only in the first attempt: the line need not be repeated
+		if !continuesGrace && s.spec == nil && s.podStop == nil { // only in the first attempt: the line need not be repeated
 			s.logger().Info("Stopping container that is not in the pod's spec, without a hook")
 		}
 		s.execute(recordsKilling)

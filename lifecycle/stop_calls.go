@@ -301,7 +301,7 @@ func (c *stopCalls) callError(reply *stopCall) error {
 // requests no list: callErr, the call's error, decides. reply is nil if the call did not return.
 func (c *stopCalls) checkEnded(callErr error, reply *stopCall) error {
 	c.pod.mu.Lock()
-	c.lastListBeforeReturn = c.pod.lists.started
+	c.lastListBeforeReturn = c.pod.lists.started // later lists show what the call has achieved
 	needsList := slices.ContainsFunc(c.targets, func(s *containerStop) bool { return !s.options.trustSuccess })
 	if !needsList {
 		c.pod.mu.Unlock()

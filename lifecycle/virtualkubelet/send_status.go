@@ -58,8 +58,9 @@ func (m *managedPod) send() (isRemovable bool) {
 	return m.ending.finalSent && m.desired.deleted
 }
 
-// nextToSend returns the pod to send. It returns nil if its final status was sent, if a newer pod has its name, or if only
-// its final status may be sent and there is none yet. hasFinal says that there is a final status, even if it was sent before.
+// nextToSend returns the pod with the status to send. It returns nil if the final status was sent, if a newer pod has the name
+// (superseded), or if the pod is terminating or has completed and has no final status yet. hasFinal says that there is a final
+// status, even if it was sent before.
 //
 // Of a terminating or completed pod only the final status is sent, for two reasons: virtual-kubelet removes a deleted pod
 // as soon as no entry of ContainerStatuses is running, although sidecars and hooks may still run; and a restarted agent

@@ -57,21 +57,13 @@ func (w *wholePod) setSpec(spec *v1.PodSpec) {
 	w.wakeSender()
 }
 
-// observeList updates the pod from a list with this number. listed is nil if the list lacks the pod.
-//
-//   - A list that lacks the pod does not count if it began before Create had succeeded.
-//   - A running pod counts as lost only if two successive lists lack it. The second one is requested at once.
-//   - If the pod has ended, endIfDone reports its end. If it runs although its termination has ended, it is stopped again.
+// observeList updates the pod from a list with this number. listed is nil if the list lacks the pod. If the pod has ended, its
+// end is reported. If it runs although its termination has ended, it is stopped again.
 func (w *wholePod) observeList(listed *v1.Pod, number int) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	isMissing := listed == nil
-	if isMissing && number <= w.lastListAtCreate {
-		return
-	}
-	if isMissing && w.isRunning && !w.missedOnce {
-		w.missedOnce = true
-		w.provider.poller.requestList()
+	if isMissing && w.mustAwaitNextList(number) {
 		return
 	}
 	ranBefore := w.isRunning
@@ -92,6 +84,21 @@ func (w *wholePod) observeList(listed *v1.Pod, number int) {
 	case w.isRunning && w.endedTermination() != nil:
 		w.provider.spawn(w.name, w.terminateRemaining)
 	}
+}
+
+// mustAwaitNextList reports whether a list with this number, which lacks the pod, does not show yet that the pod has ended: it
+// began before Create had succeeded, or it is the first one that lacks a running pod. In the second case it requests the next
+// list at once. The caller holds the mutex.
+func (w *wholePod) mustAwaitNextList(number int) bool {
+	if number <= w.lastListAtCreate {
+		return true
+	}
+	isFirstMiss := w.isRunning && !w.missedOnce
+	if isFirstMiss {
+		w.missedOnce = true
+		w.provider.poller.requestList()
+	}
+	return isFirstMiss
 }
 
 // wasStarted reports whether the pod runtime has, or had, the pod, so that Create must not be called.

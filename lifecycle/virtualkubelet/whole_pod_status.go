@@ -19,9 +19,8 @@ func (w *wholePod) setStatus(status *v1.PodStatus) {
 	}
 }
 
-// writeStatus writes the status from the last list into the pod. Conditions and the start time that the list lacks keep
-// the pod's values. If hasEnded is true, the final status is being computed, and the phase must be a terminal one. The caller
-// holds the mutex.
+// writeStatus writes the status from the last list into the pod. If the list has no conditions or no start time, the pod's stay.
+// If hasEnded is true, the final status is being computed, and the phase must be a terminal one. The caller holds the mutex.
 func (w *wholePod) writeStatus(pod *v1.Pod, hasEnded bool) {
 	status := &pod.Status
 	if w.status != nil {
@@ -37,7 +36,7 @@ func (w *wholePod) writeStatus(pod *v1.Pod, hasEnded bool) {
 	w.containers.writeStatus(pod, hasEnded)
 	switch {
 	case w.status == nil || w.status.Phase == "": // the containers decide the phase
-	case isTerminal(w.status) == hasEnded:
+	case isTerminal(w.status) == hasEnded: // both say that the pod has ended, or that it has not
 		status.Phase = w.status.Phase
 	case hasEnded: // the pod was lost while its last status was that of a running pod
 		status.Phase = v1.PodFailed
