@@ -144,8 +144,6 @@ func (p *podState) finishList(list *listCall, running []Container, err error) {
 // applyList updates the pod from a list that has arrived. The caller holds the mutex.
 //
 //   - During a termination that does not name its containers, each run on the list is stopped.
-//   - A run whose stop was given up has ended after all if the list lacks it (mayRun). It no longer blocks the stops of
-//     sidecars.
 //   - A start that returned before the list began is forgotten: the list has what it started, if that still runs.
 func (p *podState) applyList(list *listCall) {
 	t := p.termination
@@ -160,7 +158,7 @@ func (p *podState) applyList(list *listCall) {
 		}
 	}
 	maps.DeleteFunc(p.starts, func(start *startCall, _ struct{}) bool { return start.returned && start.firstListAfter <= list.number })
-	p.unblockStops()
+	p.unblockStops() // a run that was given up and is not listed has ended after all (mayRun), and blocks no sidecar any more
 }
 
 // find returns the run that the newest list has with c.ID and c.Began. If c or the listed run has no Began, the ID alone

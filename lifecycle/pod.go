@@ -61,10 +61,12 @@ func (p *podState) unlock() {
 	mayReadStops := p.termination.inProgress() || p.callers > 0
 	if !mayReadStops {
 		maps.DeleteFunc(p.stops, func(_ containerRun, s *containerStop) bool {
-			return !s.inProgress && (s.result.Outcome.hasEnded() || !s.mayRun())
+			hasEnded := s.result.Outcome.hasEnded() || !s.mayRun()
+			return !s.inProgress && hasEnded
 		})
 	}
-	isIdle := p.termination == nil && p.lists.inProgress == nil && len(p.stops)+len(p.starts)+p.callers == 0
+	hasNoUser := len(p.stops)+len(p.starts)+p.callers == 0
+	isIdle := hasNoUser && p.termination == nil && p.lists.inProgress == nil
 	if isIdle && !p.dropped {
 		p.dropped = true
 		p.terminator.mu.Lock()
@@ -122,8 +124,7 @@ func (p *podState) waitWhile(ctx context.Context, mustWait func() (wait bool, re
 // forget implements [Terminator.Forget]: it drops everything except starts and stops in progress.
 func (p *podState) forget() {
 	if t := p.termination; t.inProgress() && t.needsList() {
-		// Later lists are not applied to a forgotten termination, so it must not take one for the list that it needs.
-		t.awaitedList = math.MaxInt
+		t.awaitedList = math.MaxInt // no later list is for this termination: lists are applied only to the pod's current one
 	}
 	p.termination = nil
 	p.wake()

@@ -191,12 +191,15 @@ func (s *containerStop) waitForHook() {
 	s.pod.waitWhile(s.ctx, func() (wait bool, recheckAt time.Time) {
 		isRunning := s.hook.ctx != nil && !s.hook.returned
 		abandonAt := s.hook.cancelledAt.Add(abandonAfter)
-		wait = isRunning && time.Now().Before(abandonAt)
-		hasAbandoned = isRunning && !wait && s.result.Hook.Outcome == "" // it has an outcome while hookReturned logs
-		if hasAbandoned {
-			s.endHook(HookAbandoned, s.hook.cause())
+		if isRunning && time.Now().Before(abandonAt) {
+			return true, abandonAt
 		}
-		return wait, abandonAt
+		hasOutcome := s.result.Hook.Outcome != "" // hookReturned has set it, and may still be logging
+		if isRunning && !hasOutcome {
+			s.endHook(HookAbandoned, s.hook.cause())
+			hasAbandoned = true
+		}
+		return false, recheckAt
 	})
 	if hasAbandoned {
 		s.logger().Error(nil, "PreStop hook has not returned after its cancellation, no longer waiting for it")

@@ -107,7 +107,8 @@ func (c *stopCalls) callOnce() (ended, returned bool) {
 		c.recordFailure(callErr)
 	}
 	notEndedErr := c.checkEnded(callErr, reply)
-	if notEndedErr != nil && callErr == nil && c.ctx.Err() == nil { // the call succeeded, but the container may still run
+	wasInVain := callErr == nil && notEndedErr != nil // the call succeeded, but the container may still run
+	if wasInVain && c.ctx.Err() == nil {
 		c.recordFailure(notEndedErr)
 	}
 	return notEndedErr == nil, reply != nil
@@ -222,13 +223,16 @@ func (c *stopCalls) makeCall(seconds int64) {
 	c.made = append(c.made, made)
 	call, ctx := c.call, c.callCtx
 	do := func() error { return call(ctx, seconds) }
-	c.pod.spawn(agentCall{ctx: ctx, name: c.method(), apiPod: c.apiPod, container: c.container.Name, previousErr: c.failure, do: do, returned: func(err error) {
+	returned := func(err error) {
 		made.err, made.returnedAt = err, time.Now()
 		select {
 		case c.replies <- made:
 		case <-ctx.Done(): // nobody waits for it
 		}
-	}})
+	}
+	c.pod.spawn(agentCall{
+		ctx: ctx, name: c.method(), apiPod: c.apiPod, container: c.container.Name, do: do, returned: returned, previousErr: c.failure,
+	})
 }
 
 // isSuccess reports whether the runtime replied that the container has ended. ErrContainerNotFound says
@@ -327,8 +331,8 @@ func (c *stopCalls) checkEnded(callErr error, reply *stopCall) error {
 	return fmt.Errorf("%s returned, but the runtime still lists the container", c.method())
 }
 
-// outcomeOfEnded returns the outcome of containers that have ended, as the calls have reported it or else as it
-// follows from the calls. The error is the newest failure; for a forced kill without a failure, errNoTimeLeft.
+// outcomeOfEnded returns the outcome of containers that have ended: the one that the calls have reported, else impliedOutcome.
+// The error is the newest failure; for a forced kill without a failure, errNoTimeLeft.
 func (c *stopCalls) outcomeOfEnded() (Outcome, error) {
 	c.readReplies()
 	outcome := c.reported

@@ -64,8 +64,8 @@ func (t *Termination) finalResults(failure error) []ContainerResult {
 	return t.sorted(results)
 }
 
-// startResults returns the results of the containers that a start may have started: outcome, with listErr if the start has
-// returned, but no list has arrived since.
+// startResults returns a result with this outcome for each container that a start may have started. Its error is listErr if the
+// start has returned: no list has arrived since.
 func (t *Termination) startResults(outcome Outcome, listErr error) (results []ContainerResult) {
 	for start := range t.pod.starts {
 		reason := listErr

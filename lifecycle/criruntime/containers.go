@@ -58,7 +58,7 @@ func (r *Runtime) status(ctx context.Context, containerID string) (*runtimeapi.C
 
 // Exited returns a channel that is closed when the container has exited or the runtime has forgotten it, usually
 // within little more than 1 s: the next list is requested 1 s after the previous one. The channel stays open while the
-// runtime does not answer, and after [Runtime.Close]. After Close, Exited returns nil.
+// runtime does not answer, and if [Runtime.Close] is called. A call of Exited after Close returns nil.
 func (r *Runtime) Exited(containerID string) <-chan struct{} {
 	if r.check() != nil {
 		return nil

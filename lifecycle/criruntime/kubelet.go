@@ -36,8 +36,8 @@ type identity struct {
 	uid             types.UID
 }
 
-// identityOf returns the identity of a pod of the API. The runtime has a static pod with the UID of the kubelet; its mirror
-// pod at the API server has another UID, and that of the kubelet in an annotation.
+// identityOf returns the identity of a pod of the API. The runtime knows a static pod by the UID that the kubelet has given it. Its
+// mirror pod at the API server has another UID, and the kubelet's in an annotation.
 func identityOf(pod *v1.Pod) identity {
 	uid := cmp.Or(types.UID(pod.Annotations[v1.MirrorPodAnnotationKey]), pod.UID)
 	return identity{pod.Namespace, pod.Name, uid}

@@ -72,9 +72,10 @@ func (c *caller) callWithin(ctx context.Context, callName string, limit time.Dur
 	})
 }
 
-// callSafely calls f, which returns no error and must not block: it is logged after 5 s. The result is an error if f panics.
+// callSafely calls f, and returns an error if f panics. f must not block: a call that takes 5 s is logged.
 func (c *caller) callSafely(ctx context.Context, callName string, f func()) error {
-	return c.callGuarded(ctx, callName, 0, func() error {
+	const limit = 0 // f should return at once
+	return c.callGuarded(ctx, callName, limit, func() error {
 		f()
 		return nil
 	})

@@ -83,8 +83,8 @@ func (m *managedPod) update(pod *v1.Pod) (isTerminating bool) {
 	return m.ending.terminating
 }
 
-// supersede records that a newer pod has the name. virtual-kubelet then knows only the newer one: it gets no more
-// statuses of this one and cannot delete it, so the provider forgets it once it has ended. supersede returns the grace
+// supersede records that a newer pod has the name of this one. virtual-kubelet then knows only the newer one: it gets no more
+// statuses of this one and cannot delete it, so the provider forgets this one once it has ended. supersede returns the grace
 // period in seconds that replaces the pod's own; nil: the pod's own.
 func (m *managedPod) supersede() (override *int64) {
 	m.mu.Lock()

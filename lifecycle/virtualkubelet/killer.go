@@ -48,7 +48,8 @@ func (p *Provider) KillPod(ctx context.Context, pod *v1.Pod, req shutdown.KillRe
 }
 
 // killUnknown returns the result of KillPod for a pod that the provider does not know. If nothing of it runs, it has ended:
-// perhaps it was forgotten after the caller had listed it. A PodRuntime has listed all pods, a Runtime is asked.
+// perhaps it was forgotten after the caller had listed it. A PodRuntime has listed all pods, a Runtime is asked. A pod that
+// runs was not adopted: the provider cannot stop it, and the error is an errdefs.ErrNotFound.
 func (p *Provider) killUnknown(ctx context.Context, pod *v1.Pod) (shutdown.KillResult, error) {
 	leave, isOpen := p.calls.EnterIfOpen(func() string { return "KillPod of " + nameOf(pod).String() })
 	if !isOpen {

@@ -139,7 +139,7 @@ func (w *wholePod) await(ctx context.Context, condition func() bool) (isTrue boo
 // noLimit is the limit of awaitEnd if only its ctx limits the wait.
 const noLimit time.Duration = 0
 
-// awaitEnd waits until the last list does not have the pod running, at most for the limit.
+// awaitEnd waits until the pod has ended according to the last list, at most for the limit.
 func (w *wholePod) awaitEnd(ctx context.Context, limit time.Duration) (hasEnded bool) {
 	if limit != noLimit {
 		limited, cancel := context.WithTimeout(ctx, limit)
