@@ -76,7 +76,7 @@ func (p *podState) terminate(ctx context.Context, apiPod *v1.Pod, req *Request) 
 // could not be stopped before and is not named now has ended, and no longer blocks the others.
 func (t *Termination) stopNamed(req *Request) {
 	p := t.pod
-	var named []*containerStop // nil for a container that has no stop yet
+	named := make([]*containerStop, 0, len(req.Containers)) // nil for a container that has no stop yet
 	for _, c := range req.Containers {
 		named = append(named, p.stopOf(c))
 	}

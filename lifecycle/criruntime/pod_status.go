@@ -80,7 +80,7 @@ func (r *Runtime) terminatedState(ctx context.Context, containerID string) (*v1.
 	case isUnanswered(err), isNotFound(err):
 		return nil, err
 	case err != nil:
-		return &v1.ContainerStateTerminated{ExitCode: 137, Reason: "ContainerStatusUnknown", Message: err.Error()}, nil
+		return &v1.ContainerStateTerminated{ExitCode: 137, Reason: "ContainerStatusUnknown", Message: err.Error()}, nil //nolint:nilerr // the error is in the message
 	default:
 		return &v1.ContainerStateTerminated{
 			ExitCode: status.GetExitCode(), Reason: status.GetReason(), Message: status.GetMessage(),
