@@ -36,11 +36,11 @@ func ExplainPod(pod *v1.Pod, current int64, override *int64) Explanation {
 	return Explanation{Seconds: forPod(&t, pod, current, override), steps: t.steps}
 }
 
-// forPod computes the result of ForPod. isDecided says that current, the deletion or the override
-// has set grace; if none has, the spec does. The rules must stay in this order: each one may
-// replace the result of the rules before it. The deletion and the override replace grace only if they
-// are set and shorter, or if grace is 0 (replaces). t.applies and t.appliesField record a rule for ExplainPod
-// and return their last argument, whether the rule applies. A nil t records nothing.
+// forPod computes the result of ForPod. Each rule may replace the result of the rules before it, so
+// their order matters. The deletion and the override do so only if they are set and shorter, or if grace
+// is 0 (replaces). The spec counts only if current and these two have decided nothing. t.applies and
+// t.appliesField record a rule for ExplainPod and return their last argument, whether the rule
+// applies. A nil t records nothing.
 func forPod(t *trace, pod *v1.Pod, current int64, override *int64) int64 {
 	grace := current
 	isDecided := t.applies(ruleCurrent, "current", current, current != 0)

@@ -84,12 +84,12 @@ func (tr *Terminator) checkKill(pod *v1.Pod, c Container) error {
 // the error of the list.
 func (tr *Terminator) lockAfterNewList(ctx context.Context, pod *v1.Pod) (state *podState, listErr error) {
 	state = tr.lock(pod)
-	state.callers++ // keeps the state during the wait
+	state.readers++ // keeps the state during the wait
 	list := state.requestList(tr.callContext(ctx), pod)
 	state.unlock()
 	listErr = list.wait(ctx)
 	state.mu.Lock()
-	state.callers--
+	state.readers--
 	return state, listErr
 }
 

@@ -30,7 +30,7 @@ type podState struct {
 	stops       map[containerRun]*containerStop
 	termination *Termination  // the newest one; nil: none since Forget
 	podStop     *podStop      // the newest one; nil: none, or containers stop one by one
-	callers     int           // number of calls of PostStart and KillContainer in progress that read the stops or lists
+	readers     int           // number of calls of PostStart and KillContainer in progress that read the stops or lists
 	changed     chan struct{} // closed at the next change (wake); nil: nobody waits for one
 }
 
@@ -58,14 +58,14 @@ func newPodState(tr *Terminator, key types.UID) *podState {
 // have ended, unless a termination or a caller may still read them. It drops the pod itself if nothing
 // of it remains.
 func (p *podState) unlock() {
-	mayReadStops := p.termination.inProgress() || p.callers > 0
+	mayReadStops := p.termination.inProgress() || p.readers > 0
 	if !mayReadStops {
 		maps.DeleteFunc(p.stops, func(_ containerRun, s *containerStop) bool {
 			hasEnded := s.result.Outcome.hasEnded() || !s.mayRun()
 			return !s.inProgress && hasEnded
 		})
 	}
-	hasNoUser := len(p.stops)+len(p.starts)+p.callers == 0
+	hasNoUser := len(p.stops)+len(p.starts)+p.readers == 0
 	isIdle := hasNoUser && p.termination == nil && p.lists.inProgress == nil
 	if isIdle && !p.dropped {
 		p.dropped = true

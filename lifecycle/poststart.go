@@ -71,13 +71,13 @@ func (tr *Terminator) postStart(caller context.Context, pod *v1.Pod, c Container
 	stopWatchingClose := context.AfterFunc(tr.ctx, func() { cancel(CauseTerminatorClosed) })
 	defer stopWatchingClose()
 	state := tr.lock(pod)
-	state.callers++ // keeps the pod's stops, which are read below
+	state.readers++ // keeps the pod's stops, which are read below
 	state.dropStopOfEarlierRun(c)
 	state.unlock()
 	err = state.runPostStart(ctx, cancel, pod, c, spec)
 	cause := context.Cause(ctx) // nil: nobody has cancelled the hook
 	state.mu.Lock()
-	state.callers--
+	state.readers--
 	isStopping := state.termination != nil || state.stopOf(c) != nil
 	state.unlock()
 	wasCancelled := cause != nil || tr.ctx.Err() != nil

@@ -215,7 +215,7 @@ func (s *containerStop) waitForOrder() {
 }
 
 // manyRuns is the number of runs of one container in one termination after which its stops pause. An agent that restarts a
-// sidecar while the main containers end starts fewer.
+// sidecar until the main containers have ended causes fewer runs.
 const manyRuns = 10
 
 // pauseAfterManyRuns pauses before a stop if the termination has already stopped manyRuns runs of the container: a runtime

@@ -10,7 +10,7 @@ import (
 	"github.com/kubegrace/kubegrace/lifecycle"
 )
 
-var errAdopts = errors.New("a PodRuntime lists its pods itself")
+var errNothingToAdopt = errors.New("a PodRuntime lists its pods itself")
 
 // Adopted is a pod that a previous process of the agent has left running.
 type Adopted struct {
@@ -63,7 +63,7 @@ func (p *Provider) Adopt(ctx context.Context, adopted Adopted) error {
 	known := p.pods.find(adopted.Pod)
 	switch {
 	case p.opts.Pods != nil:
-		return newRefusedError(adopted.Pod, errAdopts)
+		return newRefusedError(adopted.Pod, errNothingToAdopt)
 	case known != nil:
 		return known.checkSameName(adopted.Pod)
 	}
