@@ -55,7 +55,7 @@ func newPodState(tr *Terminator, key types.UID) *podState {
 }
 
 // unlock drops what nobody needs any more, and unlocks the mutex. It drops the stops of containers that
-// have ended, unless a termination or a caller may still read them. It drops the pod itself if nothing
+// have ended, unless a termination or a reader may still need them. It drops the pod itself if nothing
 // of it remains.
 func (p *podState) unlock() {
 	mayReadStops := p.termination.inProgress() || p.readers > 0
