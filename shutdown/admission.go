@@ -64,7 +64,7 @@ func (s *shell) updateAdmission() {
 		if !refusesForGood { // the many steps of a drain need only one snapshot
 			s.admission.Store(&admissionSnapshot{refuses: true})
 		}
-	case s.node.State() != node.StateOpening:
+	case s.node.State() != node.StateAwaitingLog:
 		refused := refusedPods(s.node)
 		if s.isWriting() {
 			s.refuseAcceptedStaticPods(refused)
@@ -96,7 +96,7 @@ func (s *shell) admits(pod *v1.Pod) bool {
 	}
 	isStatic, isRefused := snapshot.pods[podkey.Of(pod)]
 	if isStatic {
-		s.step(node.Start{Key: podkey.Of(pod)}) // unless its kill is in progress, the next call of Admit admits the pod
+		s.step(node.StaticPodStarts{Key: podkey.Of(pod)}) // unless its kill is in progress, the next call of Admit admits the pod
 	}
 	return !isRefused
 }

@@ -58,7 +58,7 @@ func (s *shell) perform(e node.Effect) {
 		s.store(e)
 	case node.Sync:
 		s.sync(e)
-	case node.Suspend, node.Release, node.Retake, node.HoldAgain:
+	case node.KeepLock, node.ReleaseLock, node.RetakeLock, node.TakeNextLock:
 		s.changeLock(e)
 	case node.Report:
 		s.report(e)
@@ -71,7 +71,7 @@ func (s *shell) perform(e node.Effect) {
 			logger = logger.WithValues("pod", klog.KRef(e.Pod.Namespace, e.Pod.Name))
 		}
 		s.logLines.Add(func() { logger.Error(nil, e.Text) })
-	case node.Begins:
+	case node.LogDrainBegins:
 		s.logDrainTime(e)
 	case node.RecordEvent:
 		s.recordEvent(v1.EventTypeNormal, e.Text)
@@ -101,9 +101,9 @@ func (s *shell) recordEvent(eventtype, message string) {
 }
 
 // callStep calls a function that a step of the drain waits for. When it returns, the core (package node) gets its error as
-// [node.Answered].
+// [node.CallReturned].
 func (s *shell) callStep(e node.Effect, name string, f func(context.Context) error) {
-	s.start(e, name, f, func(a answer) node.Input { return node.Answered{Call: e.Call, Err: a.err} })
+	s.start(e, name, f, func(a answer) node.Input { return node.CallReturned{Call: e.Call, Err: a.err} })
 }
 
 // callOnPlan passes the plan to OnPlan, if it is set. The drain does not wait for it.

@@ -51,14 +51,14 @@ func (s *shell) withDeadlineSinceBoot(event source.Event) source.Event {
 // log has been read or openTime has passed.
 func (s *shell) HostEvent(event source.Event) {
 	s.updateLimit()
-	s.stepAfterOpening(node.Event{Event: s.withDeadlineSinceBoot(event), Host: true, Wall: s.opts.Clock.Now()})
+	s.stepAfterOpening(node.Event{Event: s.withDeadlineSinceBoot(event), Host: true, WallTime: s.opts.Clock.Now()})
 }
 
 // HostPending implements host.Listener: it passes the host's answer, whether a shutdown is pending, to the core (package node),
 // once the state log has been read or openTime has passed.
 func (s *shell) HostPending(pending *source.Event, known bool, received time.Time) {
 	s.updateLimit()
-	in := node.Pending{Known: known, Wall: received}
+	in := node.HostAnswered{Known: known, WallTime: received}
 	// This call must return only after the step: the caller then knows that a shutdown is under way, and takes no lock.
 	if pending != nil {
 		<-s.openingOver
@@ -71,7 +71,7 @@ func (s *shell) HostPending(pending *source.Event, known bool, received time.Tim
 // HostUnreached implements host.Listener. It tells the core (package node) that the host was not reached in time after the
 // start of Run, and whether the agent holds the previous agent's lock.
 func (s *shell) HostUnreached() {
-	in := node.Unreached{Adopted: s.host.Load().Adopted()}
+	in := node.HostUnreached{Adopted: s.host.Load().Adopted()}
 	s.stepAfterOpening(in)
 }
 
@@ -93,6 +93,6 @@ func (s *shell) HostCapped(err error) {
 // updateLimit tells the core (package node) how long the host waits, by the host's newest grant.
 func (s *shell) updateLimit() {
 	if granted, known := s.host.Load().Granted(); known {
-		s.step(node.Limit(cmp.Or(granted, -1))) // a grant of 0 means that the host does not wait; a Limit of 0 means no limit
+		s.step(node.HostLimit(cmp.Or(granted, -1))) // a grant of 0 means that the host does not wait; a Limit of 0 means no limit
 	}
 }

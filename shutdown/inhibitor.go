@@ -44,17 +44,17 @@ func (s *settings) inhibitor(h *host.Host) Inhibitor {
 }
 
 // changeLock carries out an effect on the inhibitor lock. Without a host there is no lock, and it does nothing.
-//   - Suspend: a shutdown is in progress. Keep the lock, but release it at e.Until in any case. The first Suspend of a shutdown
+//   - KeepLock: a shutdown is in progress. Keep the lock, but release it at e.Until in any case. The first KeepLock of a shutdown
 //     takes control of the lock (s.hold), and later ones move the time.
-//   - Release: release the lock now.
-//   - Retake: try to take a lock again, during the same shutdown.
-//   - HoldAgain: the shutdown is over. Give up the control of the lock, so that the host takes one for the next shutdown.
+//   - ReleaseLock: release the lock now.
+//   - RetakeLock: try to take a lock again, during the same shutdown.
+//   - TakeNextLock: the shutdown is over. Give up the control of the lock, so that the host takes one for the next shutdown.
 func (s *shell) changeLock(e node.Effect) {
 	h := s.host.Load()
 	if h == nil {
 		return
 	}
-	if e.Do == node.Suspend && s.hold == nil { // the shutdown begins
+	if e.Do == node.KeepLock && s.hold == nil { // the shutdown begins
 		s.hold = h.Suspend()
 		s.reportIfHostDoesNotWait(s.hold, s.log.TimeOf(e.Until))
 	}
@@ -62,14 +62,14 @@ func (s *shell) changeLock(e node.Effect) {
 		return
 	}
 	switch e.Do {
-	case node.Suspend:
+	case node.KeepLock:
 		s.hold.ReleaseAt(s.ctx, s.log.TimeOf(e.Until))
-	case node.Retake:
+	case node.RetakeLock:
 		s.hold.Retake()
-	case node.HoldAgain:
+	case node.TakeNextLock:
 		s.hold.End()
 		s.hold = nil
-	default: // node.Release
+	default: // node.ReleaseLock
 		s.releaseLock()
 	}
 }
@@ -95,7 +95,7 @@ func (s *shell) reportIfHostDoesNotWait(hold *host.Hold, until time.Time) {
 		hold.AwaitAdoption(ctx, until)
 		isUnderWay := ctx.Err() == nil // Run or TerminateAll
 		if isUnderWay && !hold.HostWaits() {
-			s.step(node.NotHeld{})
+			s.step(node.LockNotHeld{})
 		}
 	})
 }

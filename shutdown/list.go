@@ -108,6 +108,6 @@ func listedPod(pod *v1.Pod, opts plan.Options) node.Pod {
 		Key: podkey.Of(pod), Namespace: pod.Namespace, Name: pod.Name, Priority: opts.Priority(pod), Object: pod,
 		Static: staticpod.IsOrMirrors(pod), DaemonSet: isDaemonSetPod(pod), Deleted: pod.DeletionTimestamp != nil,
 		// An agent sets this reason when it marks the pod as not ready before the kill.
-		MaybeNotReady: ready != nil && ready.Status == v1.ConditionFalse && ready.Reason == v1.PodReasonTerminationByKubelet,
+		MayShowNotReady: ready != nil && ready.Status == v1.ConditionFalse && ready.Reason == v1.PodReasonTerminationByKubelet,
 	}
 }

@@ -106,7 +106,7 @@ func (m *Manager) Trigger(event source.Event) error {
 		return errNotRunning
 	}
 	<-m.shell.openingOver // the event may be about the shutdown in the state log
-	m.shell.step(node.Event{Event: m.shell.withDeadlineSinceBoot(event), Wall: m.shell.opts.Clock.Now()})
+	m.shell.step(node.Event{Event: m.shell.withDeadlineSinceBoot(event), WallTime: m.shell.opts.Clock.Now()})
 	return nil
 }
 

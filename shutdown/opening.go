@@ -49,7 +49,7 @@ func (s *shell) endSlowOpening() {
 	defer s.endOpening()
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if isStillReading := s.node.State() == node.StateOpening; isStillReading {
+	if isStillReading := s.node.State() == node.StateAwaitingLog; isStillReading {
 		logger := klog.FromContext(s.ctx)
 		s.logLines.Add(func() { logger.Info("Pods are refused until the state log has been read", "folder", s.opts.StateDir) })
 		refusing := *s.admission.Load()

@@ -78,7 +78,7 @@ func withFinalStatus(p *node.Pod, ended time.Time) *v1.Pod {
 	pod.Status = *pod.Status.DeepCopy()
 	statusSetter(policy, podcondition.Generation(&pod))(&pod.Status)
 	if policy == node.Delete && pod.DeletionTimestamp == nil {
-		since, granted := metav1.NewTime(ended), p.Granted
+		since, granted := metav1.NewTime(ended), p.GrantedSeconds
 		pod.DeletionTimestamp, pod.DeletionGracePeriodSeconds = &since, &granted
 	}
 	return &pod

@@ -83,15 +83,17 @@ func reportOf(s *node.Shutdown, pods []*node.Pod) Report {
 	for _, p := range pods {
 		r.Pods = append(r.Pods, PodReport{
 			Namespace: p.Namespace, Name: p.Name, UID: uidOf(p), Priority: p.Priority, Bucket: p.Bucket,
-			GrantedSeconds: p.Granted, Started: wall(p.Signalled), Ended: wall(p.Ended), Outcome: p.Outcome, Error: p.Error,
-			Unflushed: s.Statuses && !p.StatusAccepted && p.IsTerminal(), Joined: p.Shutdown != s.Number,
+			GrantedSeconds: p.GrantedSeconds, Started: wall(p.Signalled), Ended: wall(p.Ended), Outcome: p.Outcome, Error: p.Error,
+			Unflushed: s.SendsStatuses && !p.StatusAccepted && p.IsTerminal(), Joined: p.SignalledBy != s.Number,
 		})
 	}
 	return r
 }
 
 // wallTimes returns when a shutdown began and ended, by the wall clock.
-func wallTimes(s *node.Shutdown) (started, ended time.Time) { return s.Wall, wallTime(s, s.Ended) }
+func wallTimes(s *node.Shutdown) (started, ended time.Time) {
+	return s.BeganWallTime, wallTime(s, s.Ended)
+}
 
 // wallTime converts a time since the boot to the wall clock. It counts from the start of the shutdown, which is known by
 // both clocks, so that later steps of the wall clock do not change the result. A zero time stays zero.
@@ -99,7 +101,7 @@ func wallTime(s *node.Shutdown, sinceBoot time.Time) time.Time {
 	if sinceBoot.IsZero() {
 		return time.Time{}
 	}
-	return s.Wall.Add(sinceBoot.Sub(s.Began))
+	return s.BeganWallTime.Add(sinceBoot.Sub(s.Began))
 }
 
 // uidOf returns the UID of a pod; "" if it has none.

@@ -18,9 +18,9 @@ import (
 func TestTheReportFillsEveryField(t *testing.T) {
 	at := func(seconds int64) time.Time { return time.Unix(seconds, 0) }
 	report := reportOf(&node.Shutdown{
-		Number: 2, Kind: source.KindReboot, Origin: "logind", Began: at(10), Wall: at(1000), Ended: at(40), Cancelled: true, Statuses: true, Errors: []string{"failed"},
+		Number: 2, Kind: source.KindReboot, Origin: "logind", Began: at(10), BeganWallTime: at(1000), Ended: at(40), Cancelled: true, SendsStatuses: true, Errors: []string{"failed"},
 	}, []*node.Pod{{
-		Key: "uid", Namespace: "default", Name: "web", Priority: 1, Bucket: 2, Shutdown: 1, Joined: []int{2}, Granted: 20,
+		Key: "uid", Namespace: "default", Name: "web", Priority: 1, Bucket: 2, SignalledBy: 1, StillRanIn: []int{2}, GrantedSeconds: 20,
 		Signalled: at(11), Ended: at(12), Outcome: "Graceful", Error: "failed", Policy: node.SetTerminal,
 		Object: &v1.Pod{ObjectMeta: metav1.ObjectMeta{UID: "uid"}},
 	}})

@@ -69,7 +69,7 @@ func (s *shell) sendPod(e node.Effect) {
 	var name string
 	var send func(context.Context, *v1.Pod) error
 	key, pod := e.Pod.Key, e.Pod.Object
-	switch e.What {
+	switch e.Message {
 	case node.FinalStatus:
 		name, send, pod = "FlushPod", s.flusher.FlushPod, withFinalStatus(e.Pod, s.log.TimeOf(e.Pod.Ended))
 	case node.NotReady:

@@ -54,7 +54,7 @@ func (s *shell) run(ctx context.Context) error {
 		})
 	}
 	// Announcements wait until the log has been read, but at most openTime (stepAfterOpening).
-	s.step(node.Opening{})
+	s.step(node.LogOpening{})
 	slowRead := time.AfterFunc(openTime, s.endSlowOpening)
 	defer slowRead.Stop()
 	runCtx, stop := context.WithCancelCause(ctx)
@@ -103,7 +103,7 @@ func (s *shell) interruption() error {
 		return nil
 	}
 	errs := append([]error{ErrInterrupted}, s.reportOf(s.node.Shutdown()).podErrs()...)
-	for _, p := range s.node.DuePods() {
+	for _, p := range s.node.PodsToKill() {
 		if p.Signalled.IsZero() {
 			errs = append(errs, fmt.Errorf("pod %s/%s: not killed", p.Namespace, p.Name))
 		}

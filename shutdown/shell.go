@@ -104,7 +104,7 @@ func (s *shell) readBeforeRun() {
 	defer cancel()
 	contents, _ := s.log.Read(ctx) // Run reports the error, unless the disk works by then
 	temporary := node.New(s.nodeConfig())
-	temporary.Step(s.now(), node.Read{Entries: contents.Entries, SameBoot: contents.SameBoot})
+	temporary.Step(s.now(), node.LogRead{Entries: contents.Entries, SameBoot: contents.SameBoot})
 	snapshot := &admissionSnapshot{refuses: temporary.Refuses(), pods: refusedPods(temporary)}
 	if previous := temporary.Shutdown(); previous != nil {
 		snapshot.until = s.log.TimeOf(previous.WaitEnd())

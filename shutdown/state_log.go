@@ -42,7 +42,7 @@ func (s *shell) open(ctx context.Context, hasHost bool) error {
 	isStoring := err == nil && s.opts.StateDir != ""
 	s.useLog(contents, isStoring)
 	if !hasHost && err == nil { // nobody can say whether the log's shutdown is still pending: the log decides
-		unknown := node.Pending{Known: false, Wall: s.opts.Clock.Now()}
+		unknown := node.HostAnswered{Known: false, WallTime: s.opts.Clock.Now()}
 		s.step(unknown)
 	}
 	s.noteTried(&s.folderTried) // Ready waits for this, and for the first attempt to get the inhibitor lock
@@ -54,7 +54,7 @@ func (s *shell) useLog(contents statelog.Contents, isStoring bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.isStoring = isStoring
-	s.stepLocked(node.Read{Entries: contents.Entries, SameBoot: contents.SameBoot})
+	s.stepLocked(node.LogRead{Entries: contents.Entries, SameBoot: contents.SameBoot})
 	// From now on LastReport returns the current report of the core's shutdown, which may resume, and whose pods may end.
 	// storedReport does not change.
 	if hasReport := s.storedReport != nil || s.lastShutdown != nil; hasReport && s.node.Shutdown() != nil {
@@ -102,7 +102,7 @@ func (s *shell) sync(e node.Effect) {
 		if _, err := s.log.Sync().Wait(ctx); err != nil && ctx.Err() == nil {
 			s.step(node.Failed{Text: err.Error()})
 		}
-		s.step(node.Answered{Call: e.Call})
+		s.step(node.CallReturned{Call: e.Call})
 	})
 }
 

@@ -51,7 +51,7 @@ func (w *StepRecorder) step(at time.Time, in node.Input, effects []node.Effect) 
 // input records what the input of a step says about the pods.
 func (w *StepRecorder) input(in node.Input) {
 	switch in := in.(type) {
-	case node.Read:
+	case node.LogRead:
 		w.read(in)
 	case node.Listed:
 		for _, p := range in.Pods {
@@ -67,7 +67,7 @@ func (w *StepRecorder) input(in node.Input) {
 		if in.Err == nil && w.tells[in.Call] == node.FinalStatus {
 			w.add(judge.NodeFact{What: judge.NodeTold, Pod: string(in.Key)})
 		}
-	case node.Start:
+	case node.StaticPodStarts:
 		if key := string(in.Key); w.runs[key] { // it has ended without the manager's knowledge, and the next list has the new one
 			w.ended(key)
 			delete(w.runs, key)
@@ -84,7 +84,7 @@ func (w *StepRecorder) ended(pod string) {
 
 // read records what a manager learns from the log of the previous manager: which pods the previous one was killing, and
 // whether the machine has booted since.
-func (w *StepRecorder) read(in node.Read) {
+func (w *StepRecorder) read(in node.LogRead) {
 	known := map[string]bool{} // the signalled pods of the log; true: it has not ended
 	for _, p := range in.Entries.Pods {
 		if !p.Signalled.IsZero() {
@@ -129,7 +129,7 @@ func (w *StepRecorder) runsNow(p *node.Pod) {
 func (w *StepRecorder) effect(e node.Effect) {
 	switch e.Do {
 	case node.SendMessage:
-		w.tells[e.Call] = e.What
+		w.tells[e.Call] = e.Message
 	case node.Kill:
 		key := string(e.Pod.Key)
 		if !w.runs[key] && !w.signalled[key] && e.Pod.Signalled.Equal(w.now) { // it was started again after its end

@@ -25,7 +25,7 @@ func (s *shell) terminateAll(ctx context.Context) (Report, error) {
 		return Report{}, errors.Join(fmt.Errorf("TerminateAll has signalled no pod, because its context had ended: %w", err), s.endCalls(time.Now()))
 	}
 	s.terminateAllCalls++
-	s.stepLocked(node.TerminateAll{Wall: s.opts.Clock.Now()})
+	s.stepLocked(node.TerminateAll{WallTime: s.opts.Clock.Now()})
 	s.mu.Unlock()
 	select {
 	case <-s.terminated:

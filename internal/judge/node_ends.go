@@ -3,10 +3,10 @@ package judge
 import "slices"
 
 // shutdownRefusesPods: the agent refuses pods while a shutdown is in progress. That includes a shutdown that it knows only
-// from the state log of the previous agent, because the host has not answered yet ("unsettled"), and one whose lock is
+// from the state log of the previous agent, because the host has not answered yet ("awaiting host"), and one whose lock is
 // released. After a call of TerminateAll it refuses pods for good. At all other times it admits them.
 func (h *nodeHistory) shutdownRefusesPods(state NodeFact) {
-	mustRefuse := h.terminatesAll || state.State == "unsettled" || state.State == "draining" || state.State == "released"
+	mustRefuse := h.terminatesAll || state.State == "awaiting host" || state.State == "draining" || state.State == "released"
 	if state.Refuses != mustRefuse {
 		h.violation(state, "refuses: %v", state.Refuses)
 	}

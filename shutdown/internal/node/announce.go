@@ -25,14 +25,14 @@ func (e Event) apply(n *Node) {
 	case n.runEnded:
 		n.log("Ignored a shutdown event, because Run has ended")
 	case !e.Cancelled:
-		n.handleAnnouncement(n.announcement(e), e.Wall)
+		n.handleAnnouncement(n.announcement(e), e.WallTime)
 	case e.Host: // the host has cancelled its shutdown
-		n.hostAnswer = e // it may be about the shutdown in a log that is read later
+		n.newestHostInput = e // it may be about the shutdown in a log that is read later
 		n.withdrawHostAnnouncements()
 	default: // Trigger has cancelled its shutdown
 		wasAnnounced := n.withdraw(e.withdraws)
 		if n.awaitsLog { // it may be about the shutdown in the log, which is not read yet
-			n.earlyCancels = append(n.earlyCancels, e)
+			n.cancelsBeforeLog = append(n.cancelsBeforeLog, e)
 		} else if !wasAnnounced {
 			n.log(fmt.Sprintf("Trigger has announced no shutdown of origin %q, the cancellation changes nothing", e.Origin))
 		}
@@ -56,14 +56,14 @@ func (n *Node) announcement(e Event) Announcement {
 // of an earlier drain stays without one.
 func (n *Node) setDeadline(a *Announcement) {
 	lacksDeadline := a.Host && a.Deadline.IsZero()
-	if lacksDeadline && a.isOfNewestDrain() && n.limit != 0 {
-		a.Deadline = a.At.Add(max(n.limit, 0)) // a negative limit: the host does not wait
+	if lacksDeadline && a.isOfNewestDrain() && n.hostLimit != 0 {
+		a.Deadline = a.At.Add(max(n.hostLimit, 0)) // a negative limit: the host does not wait
 	}
 }
 
 // apply records how long the host waits, and shortens the drain in progress if that is less than was known.
-func (l Limit) apply(n *Node) {
-	n.limit = time.Duration(l)
+func (l HostLimit) apply(n *Node) {
+	n.hostLimit = time.Duration(l)
 	if n.state != StateDraining { // the next announcement uses n.limit
 		return
 	}
@@ -90,13 +90,13 @@ func (n *Node) handleAnnouncement(a Announcement, wall time.Time) {
 		n.emit(Effect{Do: LogError, Text: fmt.Sprintf("The deadline of the shutdown announced by %q has passed: pods get 0 s", a.Origin)})
 	}
 	switch n.state {
-	case StateNone, StateOpening:
+	case StateNone, StateAwaitingLog:
 		n.beginShutdown(a, wall)
-	case StateUnsettled:
+	case StateAwaitingHost:
 		if n.hasTimeLeft(s) && s.matches(a) {
 			n.resume(&a)
 		} else { // the log's shutdown is over, or of another kind
-			n.endUnsettled()
+			n.abandonPreviousShutdown()
 			n.beginShutdown(a, wall)
 		}
 	case StateDraining:
@@ -115,26 +115,26 @@ func (n *Node) handleAnnouncement(a Announcement, wall time.Time) {
 }
 
 // saysNone reports whether the host has answered that no shutdown is pending.
-func (p Pending) saysNone() bool { return p.Known && (p.Event == nil || p.Event.Cancelled) }
+func (p HostAnswered) saysNonePending() bool { return p.Known && (p.Event == nil || p.Event.Cancelled) }
 
 // apply handles the host's answer. A pending shutdown counts as announced, unless its time is over: no drain begins then. If
 // none is pending, the host's earlier announcements are withdrawn. If the host does not know, the state log decides.
-func (p Pending) apply(n *Node) {
-	n.hostAnswer = p
+func (p HostAnswered) apply(n *Node) {
+	n.newestHostInput = p
 	switch {
 	case n.runEnded:
 		return
 	case !p.Known:
-		n.settleByLog()
+		n.decideWithoutHost()
 		return
-	case p.saysNone():
+	case p.saysNonePending():
 		n.withdrawHostAnnouncements()
 		return
 	}
 	a := n.announcement(Event{Event: *p.Event, Host: true})
 	hasPassed := !p.Event.Deadline.IsZero() && !n.now.Before(p.Event.Deadline)
 	// isOverByLog: the log's shutdown may be this one, and its drain would no longer wait for pods.
-	isOverByLog := n.state == StateUnsettled && !n.hasTimeLeft(n.shutdown) && n.shutdown.matches(a)
+	isOverByLog := n.state == StateAwaitingHost && !n.hasTimeLeft(n.shutdown) && n.shutdown.matches(a)
 	switch {
 	case hasPassed || isOverByLog:
 		n.handleExpired(a)
@@ -142,7 +142,7 @@ func (p Pending) apply(n *Node) {
 		n.shutdown.announce(a)
 		n.markDirty(n.shutdown)
 	default:
-		n.handleAnnouncement(a, p.Wall)
+		n.handleAnnouncement(a, p.WallTime)
 	}
 }
 
@@ -150,14 +150,14 @@ func (p Pending) apply(n *Node) {
 // shutdown that may be this one, its lock is released, and the final statuses of its pods are sent.
 func (n *Node) handleExpired(a Announcement) {
 	switch n.state {
-	case StateUnsettled:
+	case StateAwaitingHost:
 		n.shutdown.announce(a)
 		n.markDirty(n.shutdown)
 		n.publish(n.shutdown)
-		n.giveUpPods()
-		n.emit(Effect{Do: Suspend, Until: n.now}) // only a suspended lock can be released
+		n.giveUpPodsWithoutKill()
+		n.emit(Effect{Do: KeepLock, Until: n.now}) // only a suspended lock can be released
 		n.release(n.shutdown)
-	case StateNone, StateOpening:
+	case StateNone, StateAwaitingLog:
 		n.log("The host reports a pending shutdown whose deadline has passed")
 	case StateDraining, StateReleased: // that shutdown goes on
 	}
@@ -168,11 +168,11 @@ func (n *Node) handleExpired(a Announcement) {
 // answer, and settleByLog decides how the shutdown of the log continues.
 func (n *Node) withdrawHostAnnouncements() {
 	switch n.state {
-	case StateNone, StateOpening:
-	case StateUnsettled:
+	case StateNone, StateAwaitingLog:
+	case StateAwaitingHost:
 		n.shutdown.withdraw(Announcement.isOfHost)
 		n.markDirty(n.shutdown)
-		n.settleByLog()
+		n.decideWithoutHost()
 	case StateDraining, StateReleased:
 		n.withdraw(Announcement.isOfHost)
 	}
@@ -182,7 +182,7 @@ func (n *Node) withdrawHostAnnouncements() {
 // shutdown is cancelled.
 func (n *Node) withdraw(match func(Announcement) bool) (wasAnnounced bool) {
 	s := n.shutdown
-	if n.state == StateNone || n.state == StateOpening { // no shutdown is in progress
+	if n.state == StateNone || n.state == StateAwaitingLog { // no shutdown is in progress
 		return false
 	}
 	if removed := s.withdraw(match); !removed {
@@ -198,37 +198,37 @@ func (n *Node) withdraw(match func(Announcement) bool) (wasAnnounced bool) {
 // settleByLog decides, by what the state log has, how the log's unfinished shutdown continues: the host has not confirmed
 // it. If no announcement of it is left, it is cancelled. If it has time left, it resumes; otherwise it ends. In any
 // state other than StateUnsettled settleByLog does nothing.
-func (n *Node) settleByLog() {
+func (n *Node) decideWithoutHost() {
 	switch {
-	case n.state != StateUnsettled: // there is nothing to settle
+	case n.state != StateAwaitingHost: // there is nothing to settle
 	case len(n.shutdown.Announced) == 0:
 		n.cancel()
 	case n.hasTimeLeft(n.shutdown):
 		n.resume(nil) // nil: the log alone decides
 	default:
-		n.endUnsettled()
+		n.abandonPreviousShutdown()
 	}
 }
 
 // apply leaves StateUnsettled by the log alone in three cases: an adopted lock shows that the host waits, only Trigger has
 // announced the log's shutdown, or its time is over anyway. Otherwise the state stays StateUnsettled: the host may still
 // answer.
-func (u Unreached) apply(n *Node) {
-	n.hostAnswer = u
-	if n.state != StateUnsettled || n.runEnded {
+func (u HostUnreached) apply(n *Node) {
+	n.newestHostInput = u
+	if n.state != StateAwaitingHost || n.runEnded {
 		return
 	}
 	isOfHost := slices.ContainsFunc(n.shutdown.Announced, Announcement.isOfHost)
 	if u.Adopted || !isOfHost || !n.hasTimeLeft(n.shutdown) {
-		n.settleByLog()
+		n.decideWithoutHost()
 	}
 }
 
 // beginShutdown begins a new shutdown and its drain, because of the announcement a. wall is when a was received, by
 // the wall clock.
 func (n *Node) beginShutdown(a Announcement, wall time.Time) {
-	n.lastNumber++
-	s := &Shutdown{Number: n.lastNumber, Began: n.now, Wall: wall}
+	n.lastShutdownNumber++
+	s := &Shutdown{Number: n.lastShutdownNumber, Began: n.now, BeganWallTime: wall}
 	n.shutdown = s
 	s.announce(a)
 	n.startDrain(s)
@@ -269,13 +269,13 @@ func (n *Node) resume(a *Announcement) {
 // join it.
 func (n *Node) startDrain(s *Shutdown) {
 	n.setState(StateDraining)
-	n.addRunningPods(s)
-	s.Statuses = n.Options.Steps.Statuses
+	n.addRunningPodsToReport(s)
+	s.SendsStatuses = n.Options.Steps.Statuses
 	if s.Timetable == nil {
-		s.Timetable = n.newTable(s, s.Began)
+		s.Timetable = n.preliminaryTable(s, s.Began)
 	}
 	n.markDirty(s)
-	n.emit(Effect{Do: Suspend, Until: s.releaseBy()})
+	n.emit(Effect{Do: KeepLock, Until: s.releaseBy()})
 	n.publish(s)
 	n.drain.begin(n, s)
 	n.continueKills()
@@ -295,13 +295,13 @@ func (n *Node) restartDrain() {
 			s.HostEnd = times.Earlier(s.HostEnd, a.Deadline)
 		}
 	}
-	s.Done, s.Ended, s.Planned, s.isReported = 0, time.Time{}, false, false // these were of the previous drain
-	s.Timetable = n.newTable(s, n.now)
+	s.DoneBuckets, s.Ended, s.HasFinalTable, s.isReported = 0, time.Time{}, false, false // these were of the previous drain
+	s.Timetable = n.preliminaryTable(s, n.now)
 	n.setState(StateDraining)
-	n.addRunningPods(s)
+	n.addRunningPodsToReport(s)
 	n.markDirty(s)
-	n.emit(Effect{Do: Retake})
-	n.emit(Effect{Do: Suspend, Until: s.releaseBy()})
+	n.emit(Effect{Do: RetakeLock})
+	n.emit(Effect{Do: KeepLock, Until: s.releaseBy()})
 	n.drain.begin(n, s)
 }
 
@@ -319,10 +319,10 @@ func (n *Node) cancel() {
 	n.setState(StateNone)
 	n.clearKillPlanned()
 	for _, p := range n.pods.all {
-		p.isGivenUp = false // retry the kill: the node keeps running, and would otherwise refuse the pod forever
+		p.isKillGivenUp = false // retry the kill: the node keeps running, and would otherwise refuse the pod forever
 	}
 	n.continueKills()
-	n.emit(Effect{Do: HoldAgain})
+	n.emit(Effect{Do: TakeNextLock})
 }
 
 // clearKillPlanned records, for the next agent, that no drain plans to kill any pod any more.
@@ -339,7 +339,7 @@ func (n *Node) clearKillPlanned() {
 // time is over, the host has announced another one, or the host has not answered in time. The state goes from
 // StateUnsettled to StateNone. Kills that have begun continue until their own deadlines, no others begin, and the
 // agent takes a new lock.
-func (n *Node) endUnsettled() {
+func (n *Node) abandonPreviousShutdown() {
 	s := n.shutdown
 	s.Announced = nil
 	if s.Ended.IsZero() { // otherwise the previous agent has released the lock
@@ -350,21 +350,21 @@ func (n *Node) endUnsettled() {
 	n.setState(StateNone)
 	n.clearKillPlanned()
 	n.continueKills()
-	n.emit(Effect{Do: HoldAgain})
+	n.emit(Effect{Do: TakeNextLock})
 }
 
 // updateState makes the state changes that follow from time or from other changes, rather than from an input.
 func (n *Node) updateState() {
-	isUnsettled := n.state == StateUnsettled && !n.runEnded
-	if isUnsettled && !n.unsettledUntil.IsZero() && n.reachedOrWakeAt(n.unsettledUntil) {
-		n.endUnsettled()
+	isUnsettled := n.state == StateAwaitingHost && !n.runEnded
+	if isUnsettled && !n.awaitHostUntil.IsZero() && n.reachedOrWakeAt(n.awaitHostUntil) {
+		n.abandonPreviousShutdown()
 	}
 	n.advanceTerminateAll()
 	// Publish that no shutdown is in progress: after a shutdown of this agent, and also at its start, in case a previous
 	// agent has published a shutdown. At the start this waits for the host's answer: that shutdown may still be pending.
 	isIdle := n.state == StateNone && !n.runEnded
-	hasPublished := n.api.wanted != nil
-	if isIdle && (n.hostAnswer != nil || hasPublished) {
+	hasPublished := n.api.wantedState != nil
+	if isIdle && (n.newestHostInput != nil || hasPublished) {
 		n.publish(nil)
 	}
 }
@@ -374,7 +374,7 @@ func (n *Node) release(s *Shutdown) {
 	s.Ended = n.now
 	n.markDirty(s)
 	n.storeDirty()
-	n.emit(Effect{Do: Release})
+	n.emit(Effect{Do: ReleaseLock})
 	n.setState(StateReleased)
 	n.queueReport(s)
 }
@@ -388,10 +388,10 @@ func (RunEnds) apply(n *Node) {
 		n.queueReport(n.shutdown)
 	}
 	if isReleased := n.state == StateReleased; !isReleased {
-		n.emit(Effect{Do: Release})
+		n.emit(Effect{Do: ReleaseLock})
 	}
-	for len(n.reports) > 0 {
-		n.reportNow(n.reports[0])
+	for len(n.queuedReports) > 0 {
+		n.reportNow(n.queuedReports[0])
 	}
 }
 
@@ -414,13 +414,13 @@ func (n *Node) tableRequest(s *Shutdown, received, hostEnd time.Time) timetable.
 		opts.Limit = max(opts.Limit, minDrainTime)
 	}
 	return timetable.Request{
-		Schedule: n.schedule(s.Planned), Options: opts, Received: received, HostEnd: hostEnd,
-		Prepared: s.Prepared, Held: s.Held, Published: s.Published || s.isTerminateAll,
+		Schedule: n.schedule(s.HasFinalTable), Options: opts, Received: received, HostEnd: hostEnd,
+		Prepared: s.IsPrepareOver, Held: s.IsHoldOver, Published: s.IsPublishOver || s.isTerminateAll,
 	}
 }
 
 // newTable returns the timetable of a drain until its first list. makeFinalTable then replaces it.
-func (n *Node) newTable(s *Shutdown, received time.Time) *timetable.Table {
+func (n *Node) preliminaryTable(s *Shutdown, received time.Time) *timetable.Table {
 	return timetable.New(n.tableRequest(s, received, s.HostEnd))
 }
 
@@ -435,7 +435,7 @@ func (n *Node) schedule(isPlanned bool) plan.Schedule {
 	}
 	seconds := defaultSeconds
 	for _, p := range n.pods.all {
-		if grace := p.grace(); grace != nil && n.isDue(p) {
+		if grace := p.grace(); grace != nil && n.mustBeKilled(p) {
 			seconds = max(seconds, *grace)
 		}
 	}

@@ -21,7 +21,7 @@ func (d *drain) beginBucket(n *Node) (moved bool) {
 // finishBucket records for the next agent that the bucket is over, and starts the next one.
 func (d *drain) finishBucket(n *Node) (moved bool) {
 	d.bucket++
-	d.shutdown.Done = d.bucket
+	d.shutdown.DoneBuckets = d.bucket
 	n.markDirty(d.shutdown)
 	return d.beginBucket(n)
 }
@@ -61,16 +61,16 @@ func (d *drain) killBucketWhenListed(n *Node) (moved bool) {
 // returns false while a pod still waits. Once none does, it reports how many pods were killed in this way.
 func (d *drain) finishNotReadyWaits(n *Node) (isOver bool) {
 	stillWaits := func(p *Pod) bool { // kills p if its time to wait is over
-		if p.awaitsNotReady && n.reachedOrWakeAt(p.update.notReadyBy) {
+		if p.awaitsNotReady && n.reachedOrWakeAt(p.message.notReadyBy) {
 			n.killWithoutNotReady(p)
 		}
 		return p.awaitsNotReady
 	}
-	if d.findAwaited(d.picked, stillWaits) {
+	if d.awaitsAny(d.picked, stillWaits) {
 		return false
 	}
 	if d.killedWithoutNotReady > 0 {
-		n.reportError(d.shutdown, fmt.Sprintf("failed to mark %d pods not ready: %s", d.killedWithoutNotReady, orTimeSpent(d.notReadyFailure)))
+		n.reportError(d.shutdown, fmt.Sprintf("failed to mark %d pods not ready: %s", d.killedWithoutNotReady, failureOrTimeout(d.notReadyFailure)))
 		d.killedWithoutNotReady, d.notReadyFailure = 0, ""
 	}
 	return true
@@ -78,7 +78,7 @@ func (d *drain) finishNotReadyWaits(n *Node) (isOver bool) {
 
 // killBucket sets the pods of the current bucket NotReady and kills them. indexOf returns the index of the bucket for a priority.
 func (d *drain) killBucket(n *Node, indexOf func(priority int32) int) {
-	due := d.pick(n, func(p *Pod) bool { return d.includes(indexOf(p.Priority)) })
+	due := d.pickPodsToKill(n, func(p *Pod) bool { return d.isKilledNow(indexOf(p.Priority)) })
 	slices.SortFunc(due, (*Pod).compare)
 	d.picked = append(d.picked, due...)
 	for _, p := range due {
@@ -88,7 +88,7 @@ func (d *drain) killBucket(n *Node, indexOf func(priority int32) int) {
 
 // includes reports whether the pods of a bucket are killed in the current one. A bucket whose time was cut to 0 kills no pods:
 // the next bucket that has time kills them. A bucket that is configured with 0 s kills only its own pods.
-func (d *drain) includes(bucket int) bool {
+func (d *drain) isKilledNow(bucket int) bool {
 	current := d.shutdown.Timetable.Budget.Buckets[d.bucket]
 	if hasTime := current.Pods > 0; hasTime {
 		return bucket <= d.bucket
@@ -98,10 +98,10 @@ func (d *drain) includes(bucket int) bool {
 }
 
 // pick returns the due pods for which isWanted is true and that this drain has not picked yet, and marks them as picked.
-func (d *drain) pick(n *Node, isWanted func(*Pod) bool) []*Pod {
-	picked := matching(n.pods.all, func(p *Pod) bool { return p.pickedBy != d.number && n.isDue(p) && isWanted(p) })
+func (d *drain) pickPodsToKill(n *Node, isWanted func(*Pod) bool) []*Pod {
+	picked := matching(n.pods.all, func(p *Pod) bool { return p.pickedByDrain != d.number && n.mustBeKilled(p) && isWanted(p) })
 	for _, p := range picked {
-		p.pickedBy = d.number
+		p.pickedByDrain = d.number
 	}
 	return picked
 }
@@ -117,8 +117,8 @@ const (
 // this counts only if the kill ended at least listLag before the list was requested, or took less than minKillTime and so cannot
 // have stopped anything. A kill with the outcome "NotFound" had nothing to stop.
 func (d *drain) isStillListed(n *Node, p *Pod) bool {
-	wasStopped := p.pickedBy == d.number && !p.Ended.IsZero() && p.Outcome != "NotFound"
-	isListed := p.listNumber == n.lister.listCount && !p.isListedAsEnded()
+	wasStopped := p.pickedByDrain == d.number && !p.Ended.IsZero() && p.Outcome != "NotFound"
+	isListed := p.lastListedIn == n.lister.listCount && !p.isListedAsEnded()
 	listedAfterEnd := n.lister.newestCall > p.lastCallAtEnd
 	wasShort := p.Ended.Sub(p.Signalled) < minKillTime
 	endedLongBefore := d.stageBegan.Sub(p.Ended) >= listLag // the list was requested at stageBegan
@@ -137,7 +137,7 @@ func (d *drain) logStillListed(n *Node) {
 
 // killLateWhenListed waits for the final list, and then kills the due pods that no bucket has picked, such as pods that
 // were first listed after their bucket. They get the remaining time.
-func (d *drain) killLateWhenListed(n *Node) (moved bool) {
+func (d *drain) killLatePodsWhenListed(n *Node) (moved bool) {
 	if !d.awaitNewList(n, times.Earlier(d.stageBegan.Add(answerTimeout), d.shutdown.WaitEnd())) {
 		return false
 	}
@@ -147,7 +147,7 @@ func (d *drain) killLateWhenListed(n *Node) (moved bool) {
 	d.bucket = lastWithTime(d.shutdown.Timetable.Budget.Buckets)
 	if n.now.Before(d.shutdown.WaitEnd()) {
 		d.window = d.shutdown.Timetable.Window(d.bucket, n.now)
-		d.picked = d.pick(n, func(*Pod) bool { return true })
+		d.picked = d.pickPodsToKill(n, func(*Pod) bool { return true })
 		for _, p := range d.picked { // shortenTable kills them again if the host leaves less time
 			n.killInCurrentBucket(p)
 		}

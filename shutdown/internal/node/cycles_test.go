@@ -38,7 +38,7 @@ func TestCancelledShutdownsLeaveNothingBehind(t *testing.T) {
 	refused := w.agent.Refused()
 	require.Len(t, refused, cycles, "every pod still runs")
 	for _, p := range refused {
-		require.LessOrEqual(t, len(p.Joined), 2, "the numbers of later shutdowns")
+		require.LessOrEqual(t, len(p.StillRanIn), 2, "the numbers of later shutdowns")
 	}
 }
 

@@ -87,13 +87,13 @@ type drain struct {
 // begin begins a drain of s at the first bucket that is not over, in place of the drain in progress, if any.
 func (d *drain) begin(n *Node, s *Shutdown) {
 	d.stop(n)
-	*d = drain{shutdown: s, number: d.number + 1, bucket: s.Done}
+	*d = drain{shutdown: s, number: d.number + 1, bucket: s.DoneBuckets}
 	n.api.retryFinalStatuses()
-	n.emit(Effect{Do: Begins, Shutdown: s, Text: "Shutdown manager processing shutdown event"})
-	for _, text := range n.failures { // these were logged when they occurred
+	n.emit(Effect{Do: LogDrainBegins, Shutdown: s, Text: "Shutdown manager processing shutdown event"})
+	for _, text := range n.failuresOutsideDrains { // these were logged when they occurred
 		n.addError(s, text)
 	}
-	n.failures, n.loggedFailure = nil, ""
+	n.failuresOutsideDrains, n.loggedFailure = nil, ""
 	n.reportPolicyError(s)
 	d.enterStage(n, preparing)
 }
@@ -107,14 +107,14 @@ func (d *drain) stop(n *Node) {
 	}
 	for _, p := range d.picked {
 		p.awaitsNotReady = false
-		n.chooseMessage(p)
+		n.queueWantedMessage(p)
 	}
 	*d = drain{number: d.number} // the next drain gets the next number
 }
 
 // findAwaited moves d.firstAwaited to the first pod for which the stage still waits: isAwaited is true for that pod. If there
 // is none, found is false. The next call in the same stage begins at that pod, so that not every Step checks every pod.
-func (d *drain) findAwaited(pods []*Pod, isAwaited func(*Pod) bool) (found bool) {
+func (d *drain) awaitsAny(pods []*Pod, isAwaited func(*Pod) bool) (found bool) {
 	for d.firstAwaited < len(pods) && !isAwaited(pods[d.firstAwaited]) {
 		d.firstAwaited++
 	}
@@ -129,7 +129,7 @@ func (d *drain) awaitNewList(n *Node, until time.Time) (isOver bool) {
 	if d.hasNewList(n) || n.reachedOrWakeAt(until) {
 		return true
 	}
-	n.lister.retry(n)
+	n.lister.retryWhenDue(n)
 	return false
 }
 
@@ -142,7 +142,7 @@ func (d *drain) enterStage(n *Node, s stage) (moved bool) {
 	steps := n.Options.Steps
 	switch s {
 	case preparing:
-		if steps.Prepare && !d.shutdown.isPrepared {
+		if steps.Prepare && !d.shutdown.hasCalledPrepare {
 			d.call = n.startCall(Effect{Do: Prepare, Until: d.prepareEnd()})
 		}
 	case planning, listing, finalListing:
@@ -153,7 +153,7 @@ func (d *drain) enterStage(n *Node, s stage) (moved bool) {
 			n.lister.call(n)
 		}
 	case holding:
-		if steps.Hold && !d.shutdown.Held {
+		if steps.Hold && !d.shutdown.IsHoldOver {
 			d.call = n.startCall(Effect{Do: Hold, Until: d.shutdown.Timetable.HoldEnd()})
 		}
 	case unmounting:
@@ -214,12 +214,12 @@ func (n *Node) advanceDrain() (moved bool) {
 	case preparing:
 		return d.finishCall(n, d.prepareEnd()) && d.enterStage(n, planning)
 	case planning:
-		return d.plan(n)
+		return d.planWhenListed(n)
 	case holding:
 		if !d.finishCall(n, s.Timetable.HoldEnd()) {
 			return false
 		}
-		s.Held = true
+		s.IsHoldOver = true
 		n.markDirty(s)
 		return d.enterStage(n, publishing)
 	case publishing:
@@ -229,7 +229,7 @@ func (n *Node) advanceDrain() (moved bool) {
 	case awaitingNotReady:
 		return d.finishNotReadyWaits(n) && d.enterStage(n, awaitingEnds)
 	case awaitingEnds:
-		if d.findAwaited(d.picked, (*Pod).isTerminating) && !n.reachedOrWakeAt(d.window.KillsEnd) {
+		if d.awaitsAny(d.picked, (*Pod).isTerminating) && !n.reachedOrWakeAt(d.window.KillsEnd) {
 			return false
 		}
 		return d.enterStage(n, unmounting)
@@ -243,10 +243,10 @@ func (n *Node) advanceDrain() (moved bool) {
 		n.emit(Effect{Do: CountBucket, Took: n.now.Sub(d.bucketBegan)})
 		return d.finishBucket(n)
 	case finalListing:
-		return d.killLateWhenListed(n)
+		return d.killLatePodsWhenListed(n)
 	case awaitingAllEnds:
-		isAwaited := func(p *Pod) bool { return p.belongsTo(s) && p.isTerminating() }
-		if d.findAwaited(n.pods.all, isAwaited) && !n.reachedOrWakeAt(s.WaitEnd()) {
+		isAwaited := func(p *Pod) bool { return p.isInReportOf(s) && p.isTerminating() }
+		if d.awaitsAny(n.pods.all, isAwaited) && !n.reachedOrWakeAt(s.WaitEnd()) {
 			return false
 		}
 		return d.enterStage(n, flushingAll)
@@ -268,16 +268,16 @@ func (d *drain) finishPublish(n *Node) (moved bool) {
 	if s.isTerminateAll { // it publishes nothing, because the node stays up
 		return d.beginBucket(n)
 	}
-	if !s.Published && !n.isPublished() {
+	if !s.IsPublishOver && !n.isPublished() {
 		publishTime := s.Timetable.Budget.Publish // 0: the node state is published while pods are killed
 		if !n.reachedOrWakeAt(times.Earlier(s.Timetable.PublishEnd(), d.stageBegan.Add(publishTime))) {
 			return false
 		}
 		if publishTime > 0 {
-			n.reportError(s, "failed to publish the node state: "+orTimeSpent(n.api.publishFailure))
+			n.reportError(s, "failed to publish the node state: "+failureOrTimeout(n.api.publishFailure))
 		}
 	}
-	s.Published = true
+	s.IsPublishOver = true
 	n.markDirty(s)
 	return d.beginBucket(n)
 }
@@ -292,8 +292,8 @@ func (d *drain) finishFlushAll(n *Node) (moved bool) {
 	// If publishing has no time of its own, the node state is published while pods are killed, and nothing has waited
 	// for it so far.
 	isPublishedDuringKills := s.Timetable.Budget.Publish == 0 && !s.isTerminateAll
-	if isPublishedDuringKills && !n.isPublished() && n.api.tries > 1 { // 1: the first try may still be in progress
-		n.reportError(s, "failed to publish the node state: "+orTimeSpent(n.api.publishFailure))
+	if isPublishedDuringKills && !n.isPublished() && n.api.publishTries > 1 { // 1: the first try may still be in progress
+		n.reportError(s, "failed to publish the node state: "+failureOrTimeout(n.api.publishFailure))
 	}
 	n.reportPendingStatuses(s)
 	return d.enterStage(n, syncing)

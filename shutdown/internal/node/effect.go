@@ -22,20 +22,20 @@ const (
 	Sync        Do = "Sync"        // make the stored entries survive a power cut
 	OnRelease   Do = "OnRelease"
 
-	Abort       Do = "Abort"       // cancel the context of the call with the number Call
-	Store       Do = "Store"       // append Shutdown, if not nil, and Pods to the state log; ignored before Read
-	NewLog      Do = "NewLog"      // replace the state log by one with Shutdown and Pods; ignored before Read
-	Suspend     Do = "Suspend"     // keep the lock, but release it at Until in any case
-	Release     Do = "Release"     // release the lock
-	Retake      Do = "Retake"      // take the lock again during a shutdown, if the host permits it
-	HoldAgain   Do = "HoldAgain"   // the shutdown is over: take the lock again
-	Report      Do = "Report"      // pass the report of Shutdown to OnReport; Pods are those in it
-	Log         Do = "Log"         // log Text
-	LogError    Do = "LogError"    // log Text as an error
-	Begins      Do = "Begins"      // log that a drain of Shutdown begins; Text is the message
-	RecordEvent Do = "RecordEvent" // record the event Text on the node
-	CountPod    Do = "CountPod"    // count the outcome of Pod
-	CountBucket Do = "CountBucket" // observe Took as the duration of a bucket
+	Abort          Do = "Abort"          // cancel the context of the call with the number Call
+	Store          Do = "Store"          // append Shutdown, if not nil, and Pods to the state log; ignored before Read
+	NewLog         Do = "NewLog"         // replace the state log by one with Shutdown and Pods; ignored before Read
+	KeepLock       Do = "KeepLock"       // keep the lock, but release it at Until in any case
+	ReleaseLock    Do = "ReleaseLock"    // release the lock
+	RetakeLock     Do = "RetakeLock"     // take the lock again during a shutdown, if the host permits it
+	TakeNextLock   Do = "TakeNextLock"   // the shutdown is over: take the lock again
+	Report         Do = "Report"         // pass the report of Shutdown to OnReport; Pods are those in it
+	Log            Do = "Log"            // log Text
+	LogError       Do = "LogError"       // log Text as an error
+	LogDrainBegins Do = "LogDrainBegins" // log that a drain of Shutdown begins; Text is the message
+	RecordEvent    Do = "RecordEvent"    // record the event Text on the node
+	CountPod       Do = "CountPod"       // count the outcome of Pod
+	CountBucket    Do = "CountBucket"    // observe Took as the duration of a bucket
 )
 
 // Effect is something to carry out. The shell must read Shutdown, Pod and Pods before the next Step,
@@ -49,7 +49,7 @@ type Effect struct {
 	Seconds  int64
 	Until    time.Time
 	Took     time.Duration
-	What     Message
+	Message  Message
 	Text     string
 }
 

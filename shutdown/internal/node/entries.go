@@ -19,7 +19,7 @@ func (e Entries) Clone() Entries {
 	}
 	for _, p := range e.Pods {
 		q := *p
-		q.Joined = slices.Clone(q.Joined)
+		q.StillRanIn = slices.Clone(q.StillRanIn)
 		c.Pods = append(c.Pods, &q)
 	}
 	return c

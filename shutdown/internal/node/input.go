@@ -16,21 +16,21 @@ type (
 	// Event is a shutdown event of the host, or of Trigger.
 	Event struct {
 		source.Event
-		Host bool      // from the host, not from Trigger
-		Wall time.Time // when the event was received, by the wall clock
+		Host     bool      // from the host, not from Trigger
+		WallTime time.Time // when the event was received, by the wall clock
 	}
 	// Pending is the host's answer whether a shutdown is pending. Known is false if the host cannot
 	// answer. Wall is when the answer was received, by the wall clock.
-	Pending struct {
-		Event *source.Event // nil: none is pending
-		Known bool
-		Wall  time.Time
+	HostAnswered struct {
+		Event    *source.Event // nil: none is pending
+		Known    bool
+		WallTime time.Time
 	}
 	// Unreached says that the host could not be reached within 5 s of the start of Run. Adopted says that
 	// the agent holds the lock of the previous agent, so that the host waits for this agent.
-	Unreached struct{ Adopted bool }
+	HostUnreached struct{ Adopted bool }
 	// Limit is how long the host waits after it has announced a shutdown; 0: no limit; negative: it does not wait.
-	Limit time.Duration
+	HostLimit time.Duration
 	// Policies has the policy of each kind of shutdown; SetTerminal for a kind that is missing. Errors says what is wrong
 	// with the policy of a kind: each drain of that kind reports it.
 	Policies struct {
@@ -38,13 +38,13 @@ type (
 		Errors map[source.Kind]string
 	}
 	// Opening says that another agent owns the state folder, or that the log is still being read.
-	Opening struct{}
+	LogOpening struct{}
 	// Read has the entries of the state log; none if the log could not be read. SameBoot says that an
 	// agent of this boot wrote it. Otherwise its pods have ended, and its times are another boot's.
 	//
 	// Before Read the shell ignores Store and NewLog: if it replaced the old log and the agent then died, the final
 	// statuses that are pending in the old log would be lost. The effects of Read store all that the Node knows.
-	Read struct {
+	LogRead struct {
 		Entries  Entries
 		SameBoot bool
 	}
@@ -80,7 +80,7 @@ type (
 		Err  error
 	}
 	// Answered is the result of Prepare, Hold, Unmount, Sync or OnRelease.
-	Answered struct {
+	CallReturned struct {
 		Call int
 		Err  error
 	}
@@ -88,12 +88,12 @@ type (
 	// report names it.
 	Failed struct{ Text string }
 	// NotHeld says that no lock was held or adopted when the drain began, so that the host does not wait.
-	NotHeld struct{}
+	LockNotHeld struct{}
 	// Start says that a static pod is about to start again. The final status of its previous run must not be sent any
 	// more: it would be taken for the status of the new run, which has the same UID.
-	Start struct{ Key Key }
+	StaticPodStarts struct{ Key Key }
 	// TerminateAll drains the node without a shutdown. From then on all pods are refused.
-	TerminateAll struct{ Wall time.Time }
+	TerminateAll struct{ WallTime time.Time }
 	// StopTerminateAll stops the drain of TerminateAll, because its context has ended.
 	StopTerminateAll struct{}
 	// RunEnds says that the context of Run has ended.
@@ -109,10 +109,10 @@ func (Tick) apply(*Node) {}
 func (p Policies) apply(n *Node) { n.policies = p }
 
 // apply enters StateOpening, unless a shutdown has begun already.
-func (Opening) apply(n *Node) {
+func (LogOpening) apply(n *Node) {
 	n.awaitsLog = true
 	if n.state == StateNone {
-		n.setState(StateOpening)
+		n.setState(StateAwaitingLog)
 	}
 }
 
@@ -129,13 +129,13 @@ func (f Failed) apply(n *Node) {
 		n.addError(n.drain.shutdown, f.Text)
 	case n.state == StateReleased:
 		n.addError(n.shutdown, f.Text)
-	case !slices.Contains(n.failures, f.Text):
-		n.failures = append(n.failures, f.Text)
+	case !slices.Contains(n.failuresOutsideDrains, f.Text):
+		n.failuresOutsideDrains = append(n.failuresOutsideDrains, f.Text)
 	}
 }
 
 // apply reports that no lock is held, if the host has announced the shutdown: only then is the host expected to wait.
-func (NotHeld) apply(n *Node) {
+func (LockNotHeld) apply(n *Node) {
 	s := n.drain.shutdown
 	if s == nil || s.isTerminateAll { // TerminateAll needs no lock
 		return
@@ -146,7 +146,7 @@ func (NotHeld) apply(n *Node) {
 }
 
 // apply records the result of the call that the current stage waits for. It ignores results of earlier calls.
-func (a Answered) apply(n *Node) {
+func (a CallReturned) apply(n *Node) {
 	if d := &n.drain; d.call == a.Call {
 		d.hasReturned, d.callErr = true, a.Err
 	}

@@ -30,7 +30,7 @@ func (p *Pod) grace() *int64 {
 
 // planObject returns the object from which the timetable reads the pod's grace period. If there is no schedule, a pod without a
 // grace period gets the default of 30 s: the only bucket is as long as the longest grace period of any pod, which may be more.
-func (n *Node) planObject(p *Pod) *v1.Pod {
+func (n *Node) objectForTimetable(p *Pod) *v1.Pod {
 	object := p.Object
 	if object == nil {
 		object = &v1.Pod{}
@@ -55,8 +55,8 @@ func (n *Node) markNotReadyThenKill(p *Pod, killBy time.Time) {
 	// publish resets acceptedAt.
 	isServerUp := !n.Options.Steps.Publish || !n.api.acceptedAt.IsZero()
 	if changesPod && isServerUp && n.now.Before(killBy) {
-		p.awaitsNotReady, p.update.notReadyBy = true, killBy
-		n.chooseMessage(p)
+		p.awaitsNotReady, p.message.notReadyBy = true, killBy
+		n.queueWantedMessage(p)
 	} else {
 		n.killInCurrentBucket(p)
 	}
@@ -75,7 +75,7 @@ func (n *Node) killAfterNotReady(p *Pod) {
 func (n *Node) killWithoutNotReady(p *Pod) {
 	if p.awaitsNotReady {
 		n.drain.killedWithoutNotReady++
-		n.drain.notReadyFailure = cmp.Or(p.update.failure, n.drain.notReadyFailure)
+		n.drain.notReadyFailure = cmp.Or(p.message.failure, n.drain.notReadyFailure)
 		n.killAfterNotReady(p)
 	}
 }
@@ -86,20 +86,20 @@ func (n *Node) killWithoutNotReady(p *Pod) {
 func (n *Node) killInCurrentBucket(p *Pod) {
 	d := &n.drain
 	if !p.isSignalled() {
-		p.Shutdown, p.Policy = d.shutdown.Number, n.policy(d.shutdown)
+		p.SignalledBy, p.Policy = d.shutdown.Number, n.policy(d.shutdown)
 		p.Bucket = d.shutdown.Timetable.Schedule()[d.bucket].Priority
-		p.Granted, p.Signalled = d.window.Seconds(n.planObject(p), n.now), n.now
-		p.Deadline = n.now.Add(graceperiod.Duration(p.Granted))
+		p.GrantedSeconds, p.Signalled = d.window.Seconds(n.objectForTimetable(p), n.now), n.now
+		p.Deadline = n.now.Add(graceperiod.Duration(p.GrantedSeconds))
 	} else {
-		if !p.belongsTo(d.shutdown) {
-			n.addToShutdown(p, d.shutdown)
+		if !p.isInReportOf(d.shutdown) {
+			n.addToReport(p, d.shutdown)
 		}
 		p.shortenDeadline(times.Later(d.window.KillsEnd, n.now))
 	}
-	p.isGivenUp, p.retryAt = false, time.Time{}
+	p.isKillGivenUp, p.retryKillAt = false, time.Time{}
 	n.markPodDirty(p)
-	n.chooseMessage(p)
-	n.kill(p)
+	n.queueWantedMessage(p)
+	n.startKill(p)
 }
 
 // shortenDeadline moves the pod's deadline to end if end is earlier by more than the lag of a timer. A smaller
@@ -111,15 +111,15 @@ func (p *Pod) shortenDeadline(end time.Time) {
 }
 
 // kill starts a kill that lasts until the pod's deadline, unless a kill in progress ends then or earlier.
-func (n *Node) kill(p *Pod) {
-	for _, inProgress := range p.calls {
+func (n *Node) startKill(p *Pod) {
+	for _, inProgress := range p.killsInProgress {
 		if endsInTime := !inProgress.deadline.After(p.Deadline); endsInTime {
 			return
 		}
 	}
-	p.retryAt = time.Time{}
+	p.retryKillAt = time.Time{}
 	call := n.startCallAfterStore(Effect{Do: Kill, Pod: p, Seconds: times.WholeSeconds(p.Deadline.Sub(n.now)), Until: p.Deadline})
-	p.calls = append(p.calls, kill{call: call, deadline: p.Deadline})
+	p.killsInProgress = append(p.killsInProgress, kill{call: call, deadline: p.Deadline})
 }
 
 // apply handles the result of a kill, even after the drain. Without an error the pod has ended. After an
@@ -129,11 +129,11 @@ func (k Killed) apply(n *Node) {
 	if p == nil {
 		return
 	}
-	i := slices.IndexFunc(p.calls, func(c kill) bool { return c.call == k.Call })
+	i := slices.IndexFunc(p.killsInProgress, func(c kill) bool { return c.call == k.Call })
 	if i < 0 || !p.Ended.IsZero() { // the kill was of an earlier pod with this key, or another kill has returned first
 		return
 	}
-	p.calls = slices.Delete(p.calls, i, i+1)
+	p.killsInProgress = slices.Delete(p.killsInProgress, i, i+1)
 	if k.Err != nil {
 		k.fail(n, p)
 		return
@@ -141,7 +141,7 @@ func (k Killed) apply(n *Node) {
 	p.Ended, p.lastCallAtEnd, p.Status, p.Outcome, p.Error = n.now, n.lastCall, k.Status, k.Outcome, ""
 	n.markPodDirty(p)
 	n.countInMetrics(p)
-	n.chooseMessage(p)
+	n.queueWantedMessage(p)
 }
 
 // fail handles the error of a kill.
@@ -152,20 +152,20 @@ func (k Killed) fail(n *Node, p *Pod) {
 	}
 	p.Outcome, p.Error = k.Outcome, k.Err.Error()
 	switch {
-	case len(p.calls) > 0: // another kill of the pod is in progress, and may succeed
+	case len(p.killsInProgress) > 0: // another kill of the pod is in progress, and may succeed
 	case k.NoRetry || n.isRetryOver():
-		n.giveUp(p)
+		n.giveUpKill(p)
 	default:
-		p.retryAt = n.now.Add(killRetryPause)
-		n.retrying = append(n.retrying, p)
+		p.retryKillAt = n.now.Add(killRetryPause)
+		n.killsToRetry = append(n.killsToRetry, p)
 	}
 }
 
 // giveUp stops retrying the kill of a pod, so that no drain or report waits for the pod's end.
-func (n *Node) giveUp(p *Pod) {
-	p.isGivenUp, p.retryAt = true, time.Time{}
+func (n *Node) giveUpKill(p *Pod) {
+	p.isKillGivenUp, p.retryKillAt = true, time.Time{}
 	n.countInMetrics(p)
-	n.chooseMessage(p)
+	n.queueWantedMessage(p)
 }
 
 // countInMetrics counts a pod in the metrics, once in each shutdown: a pod that was given up and ends after all is not counted
@@ -178,10 +178,10 @@ func (n *Node) countInMetrics(p *Pod) {
 }
 
 // giveUpPods gives up the terminating pods whose kill is not in progress, so that the report does not wait for them.
-func (n *Node) giveUpPods() {
+func (n *Node) giveUpPodsWithoutKill() {
 	for _, p := range n.pods.all {
-		if p.isTerminating() && len(p.calls) == 0 {
-			p.isGivenUp = true
+		if p.isTerminating() && len(p.killsInProgress) == 0 {
+			p.isKillGivenUp = true
 		}
 	}
 }
@@ -194,15 +194,15 @@ func (n *Node) isRetryOver() bool {
 
 // retryKills retries the failed kills whose pause is over.
 func (n *Node) retryKills() {
-	n.retrying = slices.DeleteFunc(n.retrying, func(p *Pod) bool {
+	n.killsToRetry = slices.DeleteFunc(n.killsToRetry, func(p *Pod) bool {
 		switch {
-		case p.retryAt.IsZero(): // it was killed again or given up in the meantime
-		case !n.reachedOrWakeAt(p.retryAt):
+		case p.retryKillAt.IsZero(): // it was killed again or given up in the meantime
+		case !n.reachedOrWakeAt(p.retryKillAt):
 			return false
 		case n.isRetryOver():
-			n.giveUp(p)
+			n.giveUpKill(p)
 		default:
-			n.kill(p)
+			n.startKill(p)
 		}
 		return true // no longer in retrying
 	})

@@ -41,7 +41,7 @@ func (l *lister) isFresh(n *Node) bool { return l.listCount > 0 && l.receivedAt.
 // retry lists the pods again if the newest call has failed and the pause after it is over, or if the newest call has had
 // its time: answerTimeout, multiplied by the number of calls since the last result. Otherwise it makes Wake return the
 // time at which to try again.
-func (l *lister) retry(n *Node) {
+func (l *lister) retryWhenDue(n *Node) {
 	at := l.calledAt.Add(time.Duration(max(l.unanswered, 1)) * answerTimeout)
 	if !l.failedAt.IsZero() {
 		at = l.failedAt.Add(l.pause)
@@ -100,10 +100,10 @@ func (l Listed) apply(n *Node) {
 
 // isForgettable reports whether the newest list lacks a pod, and no kill, update at the API server or report needs the pod.
 func (n *Node) isForgettable(p *Pod) bool {
-	isGone := p.listNumber < n.lister.listCount
+	isGone := p.lastListedIn < n.lister.listCount
 	needsKill := p.isTerminating() || p.awaitsNotReady
-	needsUpdate := n.isStatusPending(p) || p.MaybeNotReady || p.update.call != 0
-	needsReport := p.belongsTo(n.shutdown) || p.belongsTo(n.terminateAll.shutdown) || n.isInQueuedReport(p)
+	needsUpdate := n.isStatusPending(p) || p.MayShowNotReady || p.message.call != 0
+	needsReport := p.isInReportOf(n.shutdown) || p.isInReportOf(n.terminateAll.shutdown) || n.isInQueuedReport(p)
 	isNeeded := needsKill || needsUpdate || needsReport
 	return isGone && !isNeeded
 }
@@ -112,7 +112,7 @@ func (n *Node) isForgettable(p *Pod) bool {
 // ended before the drain in progress began, and the list must have been requested after that end, because an older list may
 // still have the old pod. While the final status of the old pod is pending, only a static pod may start.
 func (n *Node) hasStartedAgain(known *Pod) bool {
-	endedBeforeDrain := !known.Ended.IsZero() && n.drain.shutdown != nil && !known.belongsTo(n.drain.shutdown)
+	endedBeforeDrain := !known.Ended.IsZero() && n.drain.shutdown != nil && !known.isInReportOf(n.drain.shutdown)
 	listedAfterEnd := n.lister.newestCall > known.lastCallAtEnd
 	mayStart := known.Static || !n.isStatusPending(known)
 	return endedBeforeDrain && listedAfterEnd && mayStart
@@ -124,26 +124,26 @@ func (n *Node) updateFromList(listed *Pod) {
 	p := n.pods.byKey[listed.Key]
 	startedAgain := p != nil && n.hasStartedAgain(p)
 	if startedAgain {
-		for _, s := range slices.DeleteFunc(slices.Clone(n.reports), func(s *Shutdown) bool { return !p.belongsTo(s) }) {
+		for _, s := range slices.DeleteFunc(slices.Clone(n.queuedReports), func(s *Shutdown) bool { return !p.isInReportOf(s) }) {
 			n.reportNow(s)
 		}
-		n.abortUpdate(p)
-		p.update = apiUpdate{}
+		n.abortMessage(p)
+		p.message = messageState{}
 	}
 	if p == nil || startedAgain {
 		p = listed
 		n.pods.put(p)
 	}
 	p.Object, p.Priority, p.Static, p.DaemonSet, p.Deleted = listed.Object, listed.Priority, listed.Static, listed.DaemonSet, listed.Deleted
-	p.MaybeNotReady = p.MaybeNotReady || listed.MaybeNotReady && n.Options.Steps.Readiness // an earlier agent may have left the mark NotReady
-	p.listNumber = n.lister.listCount
-	n.chooseMessage(p)
+	p.MayShowNotReady = p.MayShowNotReady || listed.MayShowNotReady && n.Options.Steps.Readiness // an earlier agent may have left the mark NotReady
+	p.lastListedIn = n.lister.listCount
+	n.queueWantedMessage(p)
 }
 
 // isDue reports whether a drain has to kill a pod: it has not ended, and it was signalled or is in the newest list. Before the
 // first list, the pods that the previous agent planned to kill take the place of the listed ones.
-func (n *Node) isDue(p *Pod) bool {
-	isListed := p.listNumber == n.lister.listCount
+func (n *Node) mustBeKilled(p *Pod) bool {
+	isListed := p.lastListedIn == n.lister.listCount
 	if n.lister.listCount == 0 {
 		isListed = p.KillPlanned
 	}

@@ -25,7 +25,7 @@ const (
 )
 
 // apiUpdate is the message about a pod that the API server should get, and the call that sends it.
-type apiUpdate struct {
+type messageState struct {
 	wanted     Message   // "": none
 	sending    Message   // what the call in progress sends
 	call       int       // the call in progress; 0: none
@@ -40,24 +40,24 @@ type apiUpdate struct {
 type api struct {
 	finalStatuses  []*Pod    // the queue of pods with a final status to send; some of them may need none any more
 	readiness      []*Pod    // the queue of pods with a NotReady or Ready to send; some of them may need none any more
-	calls          []*Pod    // pods with a call in progress
+	podsBeingSent  []*Pod    // pods with a call in progress
 	acceptedAt     time.Time // when the server last accepted something; zero: not since the wanted node state changed
 	isUnresponsive bool      // a wait for the server was in vain since acceptedAt: no stage waits for it now
 	failure        string    // the last error; "": the last call succeeded
 	loggedFailure  string    // the last failure that was logged
 
-	wanted          *nodeState // the node state to publish; nil: none yet
-	isAccepted      bool       // the API server accepted wanted
-	publishCall     int        // the call in progress; 0: none
-	publishing      *nodeState // the state that the call publishes
-	publishDeadline time.Time  // of the call
-	tries           int        // how many calls were made for wanted
-	publishFailure  string     // the last error of a call for wanted; "": none
-	retryAt         time.Time
+	wantedState     *nodeStateToPublish // the node state to publish; nil: none yet
+	isStateAccepted bool                // the API server accepted wanted
+	publishCall     int                 // the call in progress; 0: none
+	sentState       *nodeStateToPublish // the state that the call publishes
+	publishDeadline time.Time           // of the call
+	publishTries    int                 // how many calls were made for wanted
+	publishFailure  string              // the last error of a call for wanted; "": none
+	publishRetryAt  time.Time
 }
 
 // nodeState is a node state to publish. A nil shutdown means that none is in progress.
-type nodeState struct{ shutdown *Shutdown }
+type nodeStateToPublish struct{ shutdown *Shutdown }
 
 // isStatusPending reports whether the pod has ended, gets a final status, and the API server has not accepted the status.
 func (n *Node) isStatusPending(p *Pod) bool {
@@ -68,7 +68,7 @@ func (n *Node) isStatusPending(p *Pod) bool {
 // isSendingFinalStatus reports whether a call in progress may still deliver a final status, even if that is not wanted
 // any more. Until the call is over the pod must not start: the status would end the new pod at the API server.
 func (n *Node) isSendingFinalStatus(p *Pod) bool {
-	update := &p.update
+	update := &p.message
 	return update.call != 0 && update.sending == FinalStatus && n.now.Before(update.deadline)
 }
 
@@ -91,8 +91,8 @@ func (p *Pod) IsTerminal() bool { return p.FinalPolicy() != LeaveAsIs }
 
 // chooseMessage decides which message about a pod the API server should get now, if any, and queues it. A call that sends
 // another message is cancelled. Call it after each change of the pod or of the node's State.
-func (n *Node) chooseMessage(p *Pod) {
-	update, wanted := &p.update, n.wantedMessage(p)
+func (n *Node) queueWantedMessage(p *Pod) {
+	update, wanted := &p.message, n.wantedMessage(p)
 	if wanted == update.wanted {
 		return
 	}
@@ -103,12 +103,12 @@ func (n *Node) chooseMessage(p *Pod) {
 	case NotReady, Ready:
 		n.api.readiness = append(n.api.readiness, p)
 	}
-	n.abortUpdate(p)
+	n.abortMessage(p)
 }
 
 // wantedMessage returns the message about a pod that the API server should get now; "": none.
 func (n *Node) wantedMessage(p *Pod) Message {
-	mustUndoNotReady := p.MaybeNotReady && n.Options.Steps.Readiness
+	mustUndoNotReady := p.MayShowNotReady && n.Options.Steps.Readiness
 	wasKillCancelled := n.state == StateNone && !p.isSignalled() // the shutdown was cancelled before the pod was killed
 	switch {
 	case n.isStatusPending(p):
@@ -123,17 +123,17 @@ func (n *Node) wantedMessage(p *Pod) Message {
 }
 
 // abortUpdate cancels the call in progress about a pod, if there is one.
-func (n *Node) abortUpdate(p *Pod) {
-	if p.update.call != 0 {
-		n.emit(Effect{Do: Abort, Call: p.update.call})
+func (n *Node) abortMessage(p *Pod) {
+	if p.message.call != 0 {
+		n.emit(Effect{Do: Abort, Call: p.message.call})
 	}
 }
 
 // awaitsAnswer reports whether a call about the pod must return before the next one is made, so that messages arrive in
 // order. A final status waits for a call about readiness only until the deadline of that call, which may ignore its context:
 // the readiness of a pod that has ended does not matter.
-func (n *Node) awaitsAnswer(p *Pod) bool {
-	update := &p.update
+func (n *Node) mustAwaitCall(p *Pod) bool {
+	update := &p.message
 	isReadiness := update.sending != FinalStatus
 	mayOvertake := isReadiness && update.wanted == FinalStatus
 	if mayOvertake && n.reachedOrWakeAt(update.deadline) {
@@ -144,21 +144,21 @@ func (n *Node) awaitsAnswer(p *Pod) bool {
 
 // sendUpdates makes the calls that are due. At most maxConcurrentCalls about pods are in progress at a time. Final
 // statuses go before readiness, and first tries before retries.
-func (n *Node) sendUpdates() {
+func (n *Node) sendMessages() {
 	n.sendNodeState()
 	a := &n.api
-	a.calls = slices.DeleteFunc(a.calls, func(p *Pod) bool { return p.update.call == 0 })
+	a.podsBeingSent = slices.DeleteFunc(a.podsBeingSent, func(p *Pod) bool { return p.message.call == 0 })
 	free := maxConcurrentCalls
-	for _, p := range a.calls {
-		if !n.reachedOrWakeAt(p.update.deadline) { // a call after its deadline does not count: it must not block others
+	for _, p := range a.podsBeingSent {
+		if !n.reachedOrWakeAt(p.message.deadline) { // a call after its deadline does not count: it must not block others
 			free--
 		}
 	}
-	finalStatuses := n.dueUpdates(&a.finalStatuses, free, FinalStatus)
-	for _, p := range append(finalStatuses, n.dueUpdates(&a.readiness, free, NotReady, Ready)...) {
-		if free > 0 && !n.awaitsAnswer(p) {
+	finalStatuses := n.podsWithDueMessage(&a.finalStatuses, free, FinalStatus)
+	for _, p := range append(finalStatuses, n.podsWithDueMessage(&a.readiness, free, NotReady, Ready)...) {
+		if free > 0 && !n.mustAwaitCall(p) {
 			free--
-			n.sendUpdate(p)
+			n.sendMessage(p)
 		}
 	}
 }
@@ -166,8 +166,8 @@ func (n *Node) sendUpdates() {
 // dueUpdates returns the pods of a queue whose calls are due: first tries, and then retries. Once it has found as many first
 // tries as limit says, it returns only these. It removes pods from the queue that should get none of the queue's messages any
 // more.
-func (n *Node) dueUpdates(queue *[]*Pod, limit int, messages ...Message) (due []*Pod) {
-	isObsolete := func(p *Pod) bool { return !slices.Contains(messages, p.update.wanted) }
+func (n *Node) podsWithDueMessage(queue *[]*Pod, limit int, messages ...Message) (due []*Pod) {
+	isObsolete := func(p *Pod) bool { return !slices.Contains(messages, p.message.wanted) }
 	for len(*queue) > 0 && isObsolete((*queue)[0]) { // here, because the loop below may return before it has seen all
 		*queue = (*queue)[1:]
 	}
@@ -176,8 +176,8 @@ func (n *Node) dueUpdates(queue *[]*Pod, limit int, messages ...Message) (due []
 	}
 	var retries []*Pod
 	for _, p := range *queue {
-		switch update := &p.update; {
-		case isObsolete(p) || n.awaitsAnswer(p) || !n.reachedOrWakeAt(update.retryAt): // nothing to send now
+		switch update := &p.message; {
+		case isObsolete(p) || n.mustAwaitCall(p) || !n.reachedOrWakeAt(update.retryAt): // nothing to send now
 		case update.tries > 0:
 			retries = append(retries, p)
 		default:
@@ -191,22 +191,22 @@ func (n *Node) dueUpdates(queue *[]*Pod, limit int, messages ...Message) (due []
 }
 
 // sendUpdate starts the call that sends the wanted message of a pod.
-func (n *Node) sendUpdate(p *Pod) {
-	update := &p.update
+func (n *Node) sendMessage(p *Pod) {
+	update := &p.message
 	update.sending = update.wanted
 	update.tries++
 	update.deadline = n.now.Add(callTimeout)
 	if update.sending == NotReady {
 		update.deadline = update.notReadyBy
-		if !p.MaybeNotReady {
-			p.MaybeNotReady = true // even a call that fails may set NotReady, which must be undone if the pod is not killed
+		if !p.MayShowNotReady {
+			p.MayShowNotReady = true // even a call that fails may set NotReady, which must be undone if the pod is not killed
 			n.markPodDirty(p)
 			n.storeDirty()
 		}
 	}
 	// p may be in api.calls already, with a call that has not returned by its deadline.
-	n.api.calls = append(slices.DeleteFunc(n.api.calls, func(other *Pod) bool { return other == p }), p)
-	update.call = n.startCall(Effect{Do: SendMessage, Pod: p, What: update.sending, Until: update.deadline})
+	n.api.podsBeingSent = append(slices.DeleteFunc(n.api.podsBeingSent, func(other *Pod) bool { return other == p }), p)
+	update.call = n.startCall(Effect{Do: SendMessage, Pod: p, Message: update.sending, Until: update.deadline})
 }
 
 // apply handles the result of a call about a pod. After an error it schedules a retry, with two exceptions: the message
@@ -215,13 +215,13 @@ func (n *Node) sendUpdate(p *Pod) {
 // that the server asks for is used instead, but at most maxSuggestedPause.
 func (m MessageAnswered) apply(n *Node) {
 	p := n.pods.byKey[m.Key]
-	isCurrent := p != nil && p.update.call == m.Call // not of an earlier pod with this key
-	isWanted := isCurrent && p.update.wanted == p.update.sending
+	isCurrent := p != nil && p.message.call == m.Call // not of an earlier pod with this key
+	isWanted := isCurrent && p.message.wanted == p.message.sending
 	n.api.noteAnswer(n, m.Err, isWanted)
 	if !isCurrent {
 		return
 	}
-	update := &p.update
+	update := &p.message
 	update.call = 0
 	if isWanted && m.Err != nil {
 		update.failure = m.Err.Error()
@@ -229,7 +229,7 @@ func (m MessageAnswered) apply(n *Node) {
 	switch {
 	case !isWanted: // another message is wanted by now, or none
 	case m.Err == nil:
-		n.updateAccepted(p, update.sending)
+		n.messageAccepted(p, update.sending)
 	case update.wanted == NotReady && !n.now.Before(update.notReadyBy):
 		n.killWithoutNotReady(p)
 	default:
@@ -253,17 +253,17 @@ func retryPause(tries int, longest time.Duration) time.Duration {
 
 // updateAccepted handles a message that the API server has accepted. After NotReady it kills the pod: the kill waited for
 // that.
-func (n *Node) updateAccepted(p *Pod, what Message) {
+func (n *Node) messageAccepted(p *Pod, what Message) {
 	switch what {
 	case FinalStatus:
 		p.StatusAccepted = true
 	case NotReady:
 		n.killAfterNotReady(p)
 	case Ready:
-		p.MaybeNotReady = false
+		p.MayShowNotReady = false
 	}
 	n.markPodDirty(p)
-	n.chooseMessage(p)
+	n.queueWantedMessage(p)
 }
 
 // noteAnswer records the result of a call. It logs the first error of an outage, unless its text is that of the last
@@ -289,29 +289,29 @@ func (a *api) noteAnswer(n *Node, err error, isWanted bool) {
 // scheduled in up to 30 s.
 func (a *api) retryFinalStatuses() {
 	for _, p := range a.finalStatuses {
-		p.update.retryAt = time.Time{}
+		p.message.retryAt = time.Time{}
 	}
 }
 
 // orTimeSpent returns why the server has not accepted something: the last error or, without one, that time ran out.
-func orTimeSpent(failure string) string { return cmp.Or(failure, "the time for it was spent") }
+func failureOrTimeout(failure string) string { return cmp.Or(failure, "the time for it was spent") }
 
 // apply drops the pending final status of a static pod that starts again, as if the API server had accepted it. The new pod has
 // the same UID, and the status would end it at the API server. The old pod counts as ended even if its kill was given up, so
 // that the next shutdown gives the new pod a grace period of its own. Nothing changes if the pod may not start now, because all
 // pods are refused or its kill is not over.
-func (s Start) apply(n *Node) {
+func (s StaticPodStarts) apply(n *Node) {
 	p := n.pods.byKey[s.Key]
 	if p == nil || !p.Static || p.StatusAccepted {
 		return
 	}
 	if mayStart := !n.Refuses() && !p.isTerminating(); mayStart {
-		if p.isGivenUp {
-			p.Ended, p.lastCallAtEnd, p.isGivenUp = n.now, n.lastCall, false
+		if p.isKillGivenUp {
+			p.Ended, p.lastCallAtEnd, p.isKillGivenUp = n.now, n.lastCall, false
 		}
 		p.StatusAccepted = true
 		n.markPodDirty(p)
-		n.chooseMessage(p)
+		n.queueWantedMessage(p)
 	}
 }
 
@@ -319,11 +319,11 @@ func (s Start) apply(n *Node) {
 // call that publishes an older state is aborted. Without Options.Steps.Publish the state counts as accepted.
 func (n *Node) publish(s *Shutdown) {
 	a := &n.api
-	if a.wanted != nil && a.wanted.shutdown == s {
+	if a.wantedState != nil && a.wantedState.shutdown == s {
 		return
 	}
-	a.wanted, a.isAccepted = &nodeState{shutdown: s}, !n.Options.Steps.Publish
-	a.tries, a.publishFailure, a.retryAt, a.acceptedAt = 0, "", time.Time{}, time.Time{} // these were of the older state
+	a.wantedState, a.isStateAccepted = &nodeStateToPublish{shutdown: s}, !n.Options.Steps.Publish
+	a.publishTries, a.publishFailure, a.publishRetryAt, a.acceptedAt = 0, "", time.Time{}, time.Time{} // these were of the older state
 	if a.publishCall != 0 {
 		n.emit(Effect{Do: Abort, Call: a.publishCall})
 	}
@@ -331,7 +331,7 @@ func (n *Node) publish(s *Shutdown) {
 }
 
 // isPublished reports whether the API server has accepted the newest node state.
-func (n *Node) isPublished() bool { return n.api.isAccepted }
+func (n *Node) isPublished() bool { return n.api.isStateAccepted }
 
 // sendNodeState starts the call that publishes the node's state, if it is due. It first waits for a call in progress
 // with an older state, at most until that call's deadline, so that the older state does not overwrite the newer one. If
@@ -340,16 +340,16 @@ func (n *Node) sendNodeState() {
 	a := &n.api
 	isInProgress := a.publishCall != 0
 	switch {
-	case a.wanted == nil || a.isAccepted || !n.reachedOrWakeAt(a.retryAt):
+	case a.wantedState == nil || a.isStateAccepted || !n.reachedOrWakeAt(a.publishRetryAt):
 		return
-	case isInProgress && a.publishing == a.wanted: // its result decides whether another call is needed
+	case isInProgress && a.sentState == a.wantedState: // its result decides whether another call is needed
 		return
 	case isInProgress && !n.reachedOrWakeAt(a.publishDeadline): // the call with the older state has time to end
 		return
 	}
-	a.tries++
-	a.publishing, a.publishDeadline = a.wanted, n.now.Add(publishTimeout)
-	a.publishCall = n.startCall(Effect{Do: Publish, Shutdown: a.wanted.shutdown, Until: a.publishDeadline})
+	a.publishTries++
+	a.sentState, a.publishDeadline = a.wantedState, n.now.Add(publishTimeout)
+	a.publishCall = n.startCall(Effect{Do: Publish, Shutdown: a.wantedState.shutdown, Until: a.publishDeadline})
 }
 
 // apply handles the result of a call that publishes the node's state. After an error the state is sent again, after a
@@ -358,21 +358,21 @@ func (n *Node) sendNodeState() {
 func (p Published) apply(n *Node) {
 	a := &n.api
 	isCurrent := p.Call == a.publishCall
-	isWanted := isCurrent && a.publishing == a.wanted
+	isWanted := isCurrent && a.sentState == a.wantedState
 	a.noteAnswer(n, p.Err, isWanted)
 	if !isCurrent {
-		a.isAccepted = a.isAccepted && p.Err != nil // an older call may have overwritten the wanted state
+		a.isStateAccepted = a.isStateAccepted && p.Err != nil // an older call may have overwritten the wanted state
 		return
 	}
 	a.publishCall = 0
 	switch {
-	case a.publishing != a.wanted: // publish the newer state before the kills of this step
+	case a.sentState != a.wantedState: // publish the newer state before the kills of this step
 		n.sendNodeState()
 	case p.Err == nil:
-		a.isAccepted = true
+		a.isStateAccepted = true
 	default:
 		a.publishFailure = p.Err.Error()
-		a.retryAt = n.now.Add(retryPause(a.tries, maxIdleRetryPause))
+		a.publishRetryAt = n.now.Add(retryPause(a.publishTries, maxIdleRetryPause))
 	}
 }
 
@@ -382,7 +382,7 @@ func (n *Node) reportPendingStatuses(s *Shutdown) {
 	const maxReasons = 3
 	var reasons, examples []string
 	for _, p := range n.pods.all {
-		reason := orTimeSpent(p.update.failure)
+		reason := failureOrTimeout(p.message.failure)
 		if n.isStatusPending(p) && len(reasons) < maxReasons && !slices.Contains(reasons, reason) {
 			reasons = append(reasons, reason)
 			examples = append(examples, fmt.Sprintf("%s/%s: %s", p.Namespace, p.Name, reason))
@@ -406,7 +406,7 @@ func (n *Node) finishFlush(pods []*Pod, stageBegan, until time.Time) (isOver boo
 	d, a := &n.drain, &n.api
 	mayGetStatus := func(p *Pod) bool { return n.Options.Steps.Statuses && p.isTerminating() }
 	isAwaited := func(p *Pod) bool { return n.isStatusPending(p) || mayGetStatus(p) }
-	if a.isUnresponsive || !d.findAwaited(pods, isAwaited) || n.reachedOrWakeAt(until) {
+	if a.isUnresponsive || !d.awaitsAny(pods, isAwaited) || n.reachedOrWakeAt(until) {
 		return true
 	}
 	if isPodRunning := pods[d.firstAwaited].isTerminating(); isPodRunning { // it has no final status yet

@@ -12,16 +12,16 @@ type State int
 
 // The states.
 const (
-	StateNone      State = iota // no shutdown is known
-	StateOpening                // another agent owns the state folder, or the log is being read
-	StateUnsettled              // the log has an unfinished shutdown, and the host has not said whether it is still pending
-	StateDraining               // a shutdown is announced, and the lock is not released
-	StateReleased               // the lock is released, and the shutdown is not cancelled
+	StateNone         State = iota // no shutdown is known
+	StateAwaitingLog               // another agent owns the state folder, or the log is being read
+	StateAwaitingHost              // the log has an unfinished shutdown, and the host has not said whether it is still pending
+	StateDraining                  // a shutdown is announced, and the lock is not released
+	StateReleased                  // the lock is released, and the shutdown is not cancelled
 )
 
 // String returns the name of the state.
 func (s State) String() string {
-	return [...]string{"none", "opening", "unsettled", "draining", "released"}[s]
+	return [...]string{"none", "awaiting log", "awaiting host", "draining", "released"}[s]
 }
 
 // Config configures a Node.
@@ -37,31 +37,31 @@ type Config struct {
 type Node struct {
 	Config
 
-	policies      Policies
-	state         State
-	limit         time.Duration // how long the host waits after its announcement; 0: not known, or no limit
-	failures      []string      // failures outside a drain, for the report of the next drain
-	loggedFailure string        // the text of the newest Failed: the same text is not logged again before the next drain
+	policies              Policies
+	state                 State
+	hostLimit             time.Duration // how long the host waits after its announcement; 0: not known, or no limit
+	failuresOutsideDrains []string      // failures outside a drain, for the report of the next drain
+	loggedFailure         string        // the text of the newest Failed: the same text is not logged again before the next drain
 	// hostAnswer is the newest input that says whether the host's shutdown is pending (Pending, or an Event that cancels
 	// it) or that the host could not be reached (Unreached); nil: none yet. If the log turns out to have an unfinished
 	// shutdown, hostAnswer is applied again, because it may be about that shutdown.
-	hostAnswer Input
-	awaitsLog  bool // the input Opening has come, and Read has not
+	newestHostInput Input
+	awaitsLog       bool // the input Opening has come, and Read has not
 	// earlyCancels has the cancellations by Trigger that came before the log was read. If the log has an unfinished shutdown,
 	// they are applied to it.
-	earlyCancels   []Event
-	unsettledUntil time.Time // when StateUnsettled, which only Read enters, ends even if the host has not answered; zero: never
-	shutdown       *Shutdown // the newest; nil: none
-	terminateAll   terminateAllState
-	runEnded       bool        // the context of Run has ended
-	reports        []*Shutdown // the shutdowns whose reports are due
-	lastNumber     int         // the number of the newest shutdown
+	cancelsBeforeLog   []Event
+	awaitHostUntil     time.Time // when StateUnsettled, which only Read enters, ends even if the host has not answered; zero: never
+	shutdown           *Shutdown // the newest; nil: none
+	terminateAll       terminateAllState
+	runEnded           bool        // the context of Run has ended
+	queuedReports      []*Shutdown // the shutdowns whose reports are due
+	lastShutdownNumber int         // the number of the newest shutdown
 
-	pods     pods
-	retrying []*Pod // pods whose kill failed and is retried after a pause
-	lister   lister
-	drain    drain
-	api      api
+	pods         pods
+	killsToRetry []*Pod // pods whose kill failed and is retried after a pause
+	lister       lister
+	drain        drain
+	api          api
 
 	lastCall  int       // the number of the newest call
 	startedAt time.Time // the time of the first Step
@@ -91,7 +91,7 @@ func (n *Node) Step(at time.Time, in Input) []Effect {
 		n.updateState()
 	}
 	n.retryKills()
-	n.sendUpdates()
+	n.sendMessages()
 	n.makeReports()
 	n.storeDirty()
 	effects := append(n.effects, n.afterStore...)
@@ -155,7 +155,7 @@ func (n *Node) replaceLog() {
 func (n *Node) setState(s State) {
 	n.state = s
 	for _, p := range n.pods.all {
-		n.chooseMessage(p)
+		n.queueWantedMessage(p)
 	}
 }
 
@@ -167,7 +167,7 @@ func (n *Node) Shutdown() *Shutdown { return n.shutdown }
 
 // Refuses reports whether no pod may start.
 func (n *Node) Refuses() bool {
-	return n.terminateAll.requested || n.state == StateUnsettled || n.state == StateDraining || n.state == StateReleased
+	return n.terminateAll.isRequested || n.state == StateAwaitingHost || n.state == StateDraining || n.state == StateReleased
 }
 
 // Refused returns the pods that may not start even when the node admits others ([Node.Refuses] is false), because their

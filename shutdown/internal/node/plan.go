@@ -26,7 +26,7 @@ const (
 //     the drain's time counts from the end of that wait.
 //
 // If the previous agent has planned this shutdown, its timetable stays.
-func (d *drain) plan(n *Node) (moved bool) {
+func (d *drain) planWhenListed(n *Node) (moved bool) {
 	s, listTimeout := d.shutdown, answerTimeout
 	if len(n.Schedule) == 0 {
 		listTimeout = firstListTimeout
@@ -54,14 +54,14 @@ func (d *drain) plan(n *Node) (moved bool) {
 // known.
 func (d *drain) finishPlan(n *Node, hasList bool) {
 	s := d.shutdown
-	if !s.Planned {
-		s.Planned = true
+	if !s.HasFinalTable {
+		s.HasFinalTable = true
 		d.makeFinalTable(n, hasList)
 	}
-	s.Prepared = true   // the timetable has no time for Prepare any more
-	s.isPrepared = true // this agent does not call Prepare again; the next one does
+	s.IsPrepareOver = true    // the timetable has no time for Prepare any more
+	s.hasCalledPrepare = true // this agent does not call Prepare again; the next one does
 	n.markDirty(s)
-	for _, p := range n.DuePods() { // the log tells the next agent which pods to kill
+	for _, p := range n.PodsToKill() { // the log tells the next agent which pods to kill
 		if !p.KillPlanned && !p.isSignalled() {
 			p.KillPlanned = true
 			n.markPodDirty(p)
@@ -69,9 +69,9 @@ func (d *drain) finishPlan(n *Node, hasList bool) {
 	}
 	if !s.isTerminateAll {
 		n.startCallAfterStore(Effect{Do: Sync})
-		n.emit(Effect{Do: Suspend, Until: s.releaseBy()})
+		n.emit(Effect{Do: KeepLock, Until: s.releaseBy()})
 	}
-	n.startCall(Effect{Do: OnPlan, Shutdown: s, Pods: n.DuePods()})
+	n.startCall(Effect{Do: OnPlan, Shutdown: s, Pods: n.PodsToKill()})
 }
 
 // makeFinalTable makes the timetable that replaces the preliminary one of newTable. hasList says that the pods are known.
@@ -93,14 +93,14 @@ func (d *drain) makeFinalTable(n *Node, hasList bool) {
 }
 
 // DuePods returns the pods that have not ended and that a drain has to kill or has signalled.
-func (n *Node) DuePods() []*Pod { return matching(n.pods.all, n.isDue) }
+func (n *Node) PodsToKill() []*Pod { return matching(n.pods.all, n.mustBeKilled) }
 
 // occupied returns, for each bucket of the schedule, whether it has pods to kill. The first doneBuckets are over: pods that
 // they still have count for the first bucket that is not over, which kills them. If all buckets are over, such pods count
 // for the last one.
 func (n *Node) occupied(schedule plan.Schedule, doneBuckets int) []bool {
 	hasPods := make([]bool, len(schedule))
-	for _, p := range n.DuePods() {
+	for _, p := range n.PodsToKill() {
 		bucket := max(schedule.Index(p.Priority), doneBuckets)
 		hasPods[min(bucket, len(schedule)-1)] = true
 	}
@@ -120,8 +120,8 @@ func (d *drain) shortenTable(n *Node) {
 	if endsEarlier := !s.HostEnd.IsZero() && s.HostEnd.Before(s.Timetable.End()); !endsEarlier {
 		return
 	}
-	if !s.Planned {
-		s.Timetable = n.newTable(s, s.Timetable.Received)
+	if !s.HasFinalTable {
+		s.Timetable = n.preliminaryTable(s, s.Timetable.Received)
 	} else {
 		// The times count from now, but not from later than WaitEnd: a WaitEnd that has passed must not move.
 		r := n.tableRequest(s, times.Earlier(n.now, s.WaitEnd()), s.HostEnd)
@@ -129,7 +129,7 @@ func (d *drain) shortenTable(n *Node) {
 		s.Timetable = timetable.New(r)
 	}
 	n.markDirty(s)
-	n.emit(Effect{Do: Suspend, Until: s.releaseBy()})
+	n.emit(Effect{Do: KeepLock, Until: s.releaseBy()})
 	if areBucketsOver := d.bucket >= len(s.Timetable.Schedule()); areBucketsOver || len(d.picked) == 0 {
 		return // no pod of the current bucket is being killed
 	}
@@ -138,6 +138,6 @@ func (d *drain) shortenTable(n *Node) {
 		if p.isTerminating() {
 			n.killInCurrentBucket(p)
 		}
-		p.update.notReadyBy = times.Earlier(p.update.notReadyBy, d.window.Ready)
+		p.message.notReadyBy = times.Earlier(p.message.notReadyBy, d.window.Ready)
 	}
 }

@@ -57,8 +57,8 @@ type drainOptions struct {
 // runDrain drains a node, from the host's announcement to the release.
 func runDrain(o drainOptions) *drainRun {
 	run := &drainRun{Node: node.New(o.config), drainOptions: o, now: time.Unix(50, 0), kills: map[string]killed{}}
-	run.step(node.Read{SameBoot: true})
-	run.step(node.Pending{Known: true})
+	run.step(node.LogRead{SameBoot: true})
+	run.step(node.HostAnswered{Known: true})
 	run.now = announced
 	e := node.Event{Event: source.Event{Kind: source.KindReboot}, Host: true}
 	if o.limit != 0 {
@@ -99,9 +99,9 @@ func (p *drainRun) step(in node.Input) {
 			if p.usesAllTime {
 				at = e.Until
 			}
-			p.answer(at, node.Answered{Call: e.Call})
+			p.answer(at, node.CallReturned{Call: e.Call})
 		case node.Sync, node.OnRelease:
-			p.answer(p.now, node.Answered{Call: e.Call})
+			p.answer(p.now, node.CallReturned{Call: e.Call})
 		case node.Publish:
 			p.answer(p.now, node.Published{Call: e.Call})
 		case node.SendMessage:
@@ -112,7 +112,7 @@ func (p *drainRun) step(in node.Input) {
 				pods = append(pods, due.Object)
 			}
 			p.plan = e.Shutdown.Timetable.Plan(pods)
-		case node.Release:
+		case node.ReleaseLock:
 			p.released = p.now
 		default: // not part of a plan
 		}

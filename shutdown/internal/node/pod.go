@@ -26,33 +26,33 @@ type Pod struct {
 	DaemonSet bool    `json:"daemonSet,omitempty"` // owned by a DaemonSet
 	Deleted   bool    `json:"deleted,omitempty"`   // it has a deletion timestamp
 
-	KillPlanned bool      `json:"meant,omitempty"`    // a drain plans to kill it: the next agent knows this before its first list
-	Shutdown    int       `json:"shutdown,omitempty"` // the number of the shutdown that signalled it; 0: none
-	Joined      []int     `json:"joined,omitempty"`   // the numbers of later shutdowns during which it was still running
-	Policy      Policy    `json:"policy,omitempty"`   // by the kind of the shutdown when it signalled the pod
-	Bucket      int32     `json:"bucket"`             // the priority of its bucket
-	Granted     int64     `json:"grantedSeconds"`     // the grace period of the first kill
-	Signalled   time.Time `json:"signalled,omitzero"` // zero: not signalled
-	Deadline    time.Time `json:"deadline,omitzero"`  // the end of its grace period; it only moves earlier
-	Ended       time.Time `json:"ended,omitzero"`     // zero: not known to have ended
-	Outcome     string    `json:"outcome,omitempty"`  // of the newest kill, in the killer's terms
-	Error       string    `json:"error,omitempty"`    // of the newest kill
+	KillPlanned    bool      `json:"meant,omitempty"`    // a drain plans to kill it: the next agent knows this before its first list
+	SignalledBy    int       `json:"shutdown,omitempty"` // the number of the shutdown that signalled it; 0: none
+	StillRanIn     []int     `json:"joined,omitempty"`   // the numbers of later shutdowns during which it was still running
+	Policy         Policy    `json:"policy,omitempty"`   // by the kind of the shutdown when it signalled the pod
+	Bucket         int32     `json:"bucket"`             // the priority of its bucket
+	GrantedSeconds int64     `json:"grantedSeconds"`     // the grace period of the first kill
+	Signalled      time.Time `json:"signalled,omitzero"` // zero: not signalled
+	Deadline       time.Time `json:"deadline,omitzero"`  // the end of its grace period; it only moves earlier
+	Ended          time.Time `json:"ended,omitzero"`     // zero: not known to have ended
+	Outcome        string    `json:"outcome,omitempty"`  // of the newest kill, in the killer's terms
+	Error          string    `json:"error,omitempty"`    // of the newest kill
 	// Status is the pod's status after its end, as the killer returned it; nil: the status of Object counts.
 	Status         *v1.PodStatus `json:"status,omitempty"`
 	StatusAccepted bool          `json:"told,omitempty"` // the API server accepted the final status
 	// MaybeNotReady says that the API server may show the pod as NotReady, because an agent has sent that.
-	MaybeNotReady bool `json:"marked,omitempty"`
+	MayShowNotReady bool `json:"marked,omitempty"`
 
-	listNumber     int       // the number of the newest list that has the pod
-	lastCallAtEnd  int       // the newest call when the pod ended: a list that was requested earlier may still have the pod
-	pickedBy       int       // the number of the newest drain that picked it
-	awaitsNotReady bool      // its kill waits until the API server accepts NotReady
-	isGivenUp      bool      // its kill failed and is not retried
-	countedIn      int       // the number of the shutdown in which the metrics have counted it; 0: none
-	calls          []kill    // kills in progress
-	retryAt        time.Time // when the kill is retried; zero: never
-	update         apiUpdate
-	isDirty        bool // it has changed since it was stored
+	lastListedIn    int       // the number of the newest list that has the pod
+	lastCallAtEnd   int       // the newest call when the pod ended: a list that was requested earlier may still have the pod
+	pickedByDrain   int       // the number of the newest drain that picked it
+	awaitsNotReady  bool      // its kill waits until the API server accepts NotReady
+	isKillGivenUp   bool      // its kill failed and is not retried
+	countedIn       int       // the number of the shutdown in which the metrics have counted it; 0: none
+	killsInProgress []kill    // kills in progress
+	retryKillAt     time.Time // when the kill is retried; zero: never
+	message         messageState
+	isDirty         bool // it has changed since it was stored
 }
 
 // isSignalled reports whether a kill was started.
@@ -72,20 +72,20 @@ func (p *Pod) isListedAsEnded() bool {
 }
 
 // isTerminating reports whether the pod was signalled and its end is still awaited.
-func (p *Pod) isTerminating() bool { return p.isSignalled() && p.Ended.IsZero() && !p.isGivenUp }
+func (p *Pod) isTerminating() bool { return p.isSignalled() && p.Ended.IsZero() && !p.isKillGivenUp }
 
 // belongsTo reports whether the report of s includes the pod: s has signalled the pod, or has begun while it was still
 // terminating.
-func (p *Pod) belongsTo(s *Shutdown) bool {
-	return s != nil && p.isSignalled() && (p.Shutdown == s.Number || slices.Contains(p.Joined, s.Number))
+func (p *Pod) isInReportOf(s *Shutdown) bool {
+	return s != nil && p.isSignalled() && (p.SignalledBy == s.Number || slices.Contains(p.StillRanIn, s.Number))
 }
 
 // newestShutdown returns the number of the newest shutdown whose report includes the pod; 0: none.
 func (p *Pod) newestShutdown() int {
-	if len(p.Joined) > 0 {
-		return p.Joined[len(p.Joined)-1]
+	if len(p.StillRanIn) > 0 {
+		return p.StillRanIn[len(p.StillRanIn)-1]
 	}
-	return p.Shutdown
+	return p.SignalledBy
 }
 
 // compare orders pods as they are killed: by priority, and then by name, so that the order is always the same.
@@ -95,7 +95,7 @@ func (p *Pod) compare(q *Pod) int {
 
 // isLogged reports whether the next agent needs the pod: it was signalled, the API server may show it as NotReady, or a drain plans
 // to kill it.
-func (p *Pod) isLogged() bool { return p.isSignalled() || p.MaybeNotReady || p.KillPlanned }
+func (p *Pod) isLogged() bool { return p.isSignalled() || p.MayShowNotReady || p.KillPlanned }
 
 // matching returns the pods that match.
 func matching(pods []*Pod, match func(*Pod) bool) (found []*Pod) {

@@ -14,13 +14,13 @@ import (
 //     two are merged. Announcements that were cancelled before the log was read do not count.
 //   - Otherwise the log's shutdown is over or was cancelled, and its pods are kept. If this agent has had no shutdown,
 //     LastReport still reports that of the log.
-func (r Read) apply(n *Node) {
+func (r LogRead) apply(n *Node) {
 	entries := r.Entries.Clone()
 	previous, pods := entries.Shutdown, entries.Pods
 	if previous != nil && previous.Timetable != nil {
 		previous.Timetable = previous.Timetable.WithOptions(n.Options)
 	}
-	n.renumber(previous, pods)
+	n.renumberPrevious(previous, pods)
 	if !r.SameBoot {
 		moveToThisBoot(previous, pods, n.now)
 	}
@@ -33,14 +33,14 @@ func (r Read) apply(n *Node) {
 	}
 	mayBeThisDrain := false
 	if mayContinue && n.state == StateDraining {
-		n.withdrawCancelled(previous)
+		n.withdrawCancelledBeforeLog(previous)
 		isSameKind := n.shutdown.matches(Announcement{Kind: previous.Kind})
 		mayBeThisDrain = isSameKind && len(previous.Announced) > 0 && n.hasTimeLeft(previous)
 	}
 	if mayBeThisDrain {
 		n.mergePrevious(previous, pods)
 	} else {
-		n.closePrevious(pods, r.SameBoot)
+		n.adoptPodsOfEndedShutdown(pods, r.SameBoot)
 	}
 	if hasHadNoShutdown {
 		n.shutdown = previous // for LastReport
@@ -58,38 +58,38 @@ func (r Read) apply(n *Node) {
 func (n *Node) awaitHost(previous *Shutdown, pods []*Pod) {
 	n.shutdown = previous
 	if n.hasTimeLeft(previous) {
-		n.unsettledUntil = previous.WaitEnd()
+		n.awaitHostUntil = previous.WaitEnd()
 	}
 	for _, p := range pods {
 		n.adoptPod(p)
 	}
-	n.setState(StateUnsettled)
+	n.setState(StateAwaitingHost)
 	n.replaceLog()
-	for _, e := range n.earlyCancels {
+	for _, e := range n.cancelsBeforeLog {
 		e.apply(n)
 	}
-	if n.hostAnswer != nil {
-		n.hostAnswer.apply(n)
+	if n.newestHostInput != nil {
+		n.newestHostInput.apply(n)
 	}
 }
 
 // renumber gives the shutdowns in the log other numbers than those of the shutdowns that this agent has begun before it has
 // read the log.
-func (n *Node) renumber(previous *Shutdown, pods []*Pod) {
-	ownShutdowns := n.lastNumber
+func (n *Node) renumberPrevious(previous *Shutdown, pods []*Pod) {
+	ownShutdowns := n.lastShutdownNumber
 	shift := func(number *int) {
 		if *number > 0 {
 			*number += ownShutdowns
-			n.lastNumber = max(n.lastNumber, *number)
+			n.lastShutdownNumber = max(n.lastShutdownNumber, *number)
 		}
 	}
 	if previous != nil {
 		shift(&previous.Number)
 	}
 	for _, p := range pods {
-		shift(&p.Shutdown)
-		for i := range p.Joined {
-			shift(&p.Joined[i])
+		shift(&p.SignalledBy)
+		for i := range p.StillRanIn {
+			shift(&p.StillRanIn[i])
 		}
 	}
 }
@@ -101,7 +101,7 @@ func moveToThisBoot(previous *Shutdown, pods []*Pod, now time.Time) {
 	var happened []*time.Time
 	deadlines := make([]*time.Time, 0, len(pods))
 	if previous != nil {
-		previous.Announced, previous.HostEnd, previous.Timetable, previous.Done = nil, time.Time{}, nil, 0
+		previous.Announced, previous.HostEnd, previous.Timetable, previous.DoneBuckets = nil, time.Time{}, nil, 0
 		happened = append(happened, &previous.Began, &previous.Ended)
 	}
 	for _, p := range pods {
@@ -124,22 +124,22 @@ func (n *Node) hasTimeLeft(s *Shutdown) bool { return !s.Cancelled && n.now.Befo
 
 // withdrawCancelled withdraws those announcements of the log's shutdown that Trigger or the host has cancelled before the log
 // was read.
-func (n *Node) withdrawCancelled(previous *Shutdown) {
-	for _, e := range n.earlyCancels {
+func (n *Node) withdrawCancelledBeforeLog(previous *Shutdown) {
+	for _, e := range n.cancelsBeforeLog {
 		previous.withdraw(e.withdraws)
 	}
-	if n.hostHasNonePending() {
+	if n.hostSaysNonePending() {
 		previous.withdraw(Announcement.isOfHost)
 	}
 }
 
 // hostHasNonePending reports whether the host's newest answer is that no shutdown is pending.
-func (n *Node) hostHasNonePending() bool {
-	switch answer := n.hostAnswer.(type) {
+func (n *Node) hostSaysNonePending() bool {
+	switch answer := n.newestHostInput.(type) {
 	case Event: // hostAnswer is only an event that cancels
 		return true
-	case Pending:
-		return answer.saysNone()
+	case HostAnswered:
+		return answer.saysNonePending()
 	default:
 		return false
 	}
@@ -149,7 +149,7 @@ func (n *Node) hostHasNonePending() bool {
 // the start of the log's shutdown, and also its errors, announcements, deadlines and pods.
 func (n *Node) mergePrevious(previous *Shutdown, pods []*Pod) {
 	s := n.shutdown
-	s.Began, s.Wall, s.Held = previous.Began, previous.Wall, s.Held || previous.Held
+	s.Began, s.BeganWallTime, s.IsHoldOver = previous.Began, previous.BeganWallTime, s.IsHoldOver || previous.IsHoldOver
 	s.Errors = append(previous.Errors, s.Errors...)
 	for _, a := range previous.Announced {
 		if !a.isOfNewestDrain() {
@@ -160,7 +160,7 @@ func (n *Node) mergePrevious(previous *Shutdown, pods []*Pod) {
 	n.markDirty(s)
 	for _, p := range pods {
 		if p.isSignalled() {
-			p.Shutdown, p.Joined = s.Number, nil // only the merged shutdown reports it
+			p.SignalledBy, p.StillRanIn = s.Number, nil // only the merged shutdown reports it
 		}
 		n.adoptPod(p)
 	}
@@ -170,7 +170,7 @@ func (n *Node) mergePrevious(previous *Shutdown, pods []*Pod) {
 // closePrevious adopts the pods of the log's shutdown, which is over. No drain plans to kill them any more (KillPlanned), so
 // only kills that have begun continue. If the log is of another boot, its pods ended with that boot. A pod that this agent has
 // signalled itself has run again since: the log's entry is ignored.
-func (n *Node) closePrevious(pods []*Pod, sameBoot bool) {
+func (n *Node) adoptPodsOfEndedShutdown(pods []*Pod, sameBoot bool) {
 	for _, p := range pods {
 		known := n.pods.byKey[p.Key]
 		hasRunAgain := !sameBoot && known != nil && known.isSignalled()
@@ -190,7 +190,7 @@ func (n *Node) closePrevious(pods []*Pod, sameBoot bool) {
 // of a static pod is dropped, as if the API server had accepted it: the pod may run again with the same UID, and the status would
 // end the new run at the API server.
 func (p *Pod) endWithBoot(now time.Time) {
-	p.MaybeNotReady = false
+	p.MayShowNotReady = false
 	if p.isTerminating() {
 		p.Ended = now
 	}
@@ -213,20 +213,20 @@ func (n *Node) adoptPod(p *Pod) {
 		n.pods.put(p)
 		known = p
 	case known.isSignalled() && p.isSignalled():
-		known.Signalled, known.Granted = p.Signalled, p.Granted
+		known.Signalled, known.GrantedSeconds = p.Signalled, p.GrantedSeconds
 		known.Deadline = times.Earlier(known.Deadline, p.Deadline)
 	case known.isSignalled(): // this agent knows more than the log
 		return
 	default: // this agent has only listed it
-		p.Object, p.listNumber, p.update, p.isDirty = known.Object, known.listNumber, known.update, known.isDirty
+		p.Object, p.lastListedIn, p.message, p.isDirty = known.Object, known.lastListedIn, known.message, known.isDirty
 		p.awaitsNotReady = known.awaitsNotReady && !p.isSignalled()
 		if !p.isSignalled() { // this agent's drain may have picked it already
-			p.pickedBy = known.pickedBy
+			p.pickedByDrain = known.pickedByDrain
 		}
 		*known = *p
 	}
 	n.markPodDirty(known)
-	n.chooseMessage(known)
+	n.queueWantedMessage(known)
 }
 
 // continueKills continues the kills of pods that this agent or the previous one has signalled and that have not ended,
@@ -234,11 +234,11 @@ func (n *Node) adoptPod(p *Pod) {
 // scheduled is left to that retry.
 func (n *Node) continueKills() {
 	if s := n.drain.shutdown; s != nil {
-		n.addRunningPods(s)
+		n.addRunningPodsToReport(s)
 	}
 	for _, p := range n.pods.all {
-		if p.isTerminating() && p.retryAt.IsZero() {
-			n.kill(p)
+		if p.isTerminating() && p.retryKillAt.IsZero() {
+			n.startKill(p)
 		}
 	}
 }

@@ -14,20 +14,20 @@ const reportDelay = 10 * time.Second
 // queueReport queues the report of a shutdown, unless the report was made already. makeReports makes it once the
 // shutdown's pods have ended.
 func (n *Node) queueReport(s *Shutdown) {
-	if !s.isReported && !slices.Contains(n.reports, s) {
-		n.reports = append(n.reports, s)
+	if !s.isReported && !slices.Contains(n.queuedReports, s) {
+		n.queuedReports = append(n.queuedReports, s)
 	}
 }
 
 // makeReports makes the queued reports whose drains are over and whose pods have ended. It waits for pods that still run
 // until reportDelay after the end of the drain and of all their grace periods.
 func (n *Node) makeReports() {
-	for _, s := range slices.Clone(n.reports) {
+	for _, s := range slices.Clone(n.queuedReports) {
 		if isDraining := n.drain.shutdown == s; isDraining {
 			continue
 		}
 		graceEnd := s.Ended
-		running := matching(n.pods.all, func(p *Pod) bool { return p.isTerminating() && p.belongsTo(s) })
+		running := matching(n.pods.all, func(p *Pod) bool { return p.isTerminating() && p.isInReportOf(s) })
 		for _, p := range running {
 			graceEnd = times.Later(graceEnd, p.Deadline)
 		}
@@ -39,20 +39,22 @@ func (n *Node) makeReports() {
 
 // reportNow makes the report of a shutdown, even if some of its pods still run.
 func (n *Node) reportNow(s *Shutdown) {
-	n.reports = slices.DeleteFunc(n.reports, func(other *Shutdown) bool { return other == s })
+	n.queuedReports = slices.DeleteFunc(n.queuedReports, func(other *Shutdown) bool { return other == s })
 	s.isReported = true
 	n.emit(Effect{Do: Report, Shutdown: s, Pods: n.PodsOf(s)})
 }
 
 // isInQueuedReport reports whether a report that is still to be made includes p.
-func (n *Node) isInQueuedReport(p *Pod) bool { return slices.ContainsFunc(n.reports, p.belongsTo) }
+func (n *Node) isInQueuedReport(p *Pod) bool {
+	return slices.ContainsFunc(n.queuedReports, p.isInReportOf)
+}
 
 // PodsOf returns the pods that are in the report of a shutdown, in the order of the kills.
 func (n *Node) PodsOf(s *Shutdown) []*Pod { return PodsOf(s, n.pods.all) }
 
 // PodsOf returns those of the given pods that are in the report of a shutdown, in the order of the kills.
 func PodsOf(s *Shutdown, pods []*Pod) []*Pod {
-	included := matching(pods, func(p *Pod) bool { return p.belongsTo(s) })
+	included := matching(pods, func(p *Pod) bool { return p.isInReportOf(s) })
 	slices.SortStableFunc(included, func(p, q *Pod) int { return p.Signalled.Compare(q.Signalled) })
 	return included
 }

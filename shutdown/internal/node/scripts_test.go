@@ -99,7 +99,7 @@ func (s *script) do(t *testing.T, d *datadriven.TestData) {
 		p := s.addPod(first, int32(priority), grace, span(arg("takes", "1s"))) //nolint:gosec // a priority
 		p.isStuck, p.Deleted = d.HasArg("stuck"), d.HasArg("deleted")
 	case "limit":
-		s.step(node.Limit(span(first)), "the host waits for "+first)
+		s.step(node.HostLimit(span(first)), "the host waits for "+first)
 	case "host":
 		s.pending = &event
 		if event.Cancelled {

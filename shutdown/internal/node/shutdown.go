@@ -26,11 +26,11 @@ func (p Policy) IsKnown() bool { return p == SetTerminal || p == LeaveAsIs || p 
 // Shutdown is one shutdown of the node, or one drain of TerminateAll. It is an entity of the state log
 // and the head of the report.
 type Shutdown struct {
-	Number int         `json:"number"`
-	Kind   source.Kind `json:"kind,omitempty"`
-	Origin string      `json:"origin,omitempty"` // the host, if it announced the shutdown, otherwise the first announcer
-	Began  time.Time   `json:"began"`            // when the first event was received
-	Wall   time.Time   `json:"wall"`             // Began by the wall clock, for people
+	Number        int         `json:"number"`
+	Kind          source.Kind `json:"kind,omitempty"`
+	Origin        string      `json:"origin,omitempty"` // the host, if it announced the shutdown, otherwise the first announcer
+	Began         time.Time   `json:"began"`            // when the first event was received
+	BeganWallTime time.Time   `json:"wall"`             // Began by the wall clock, for people
 	// Announced has the announcements that were not withdrawn. A shutdown without any is cancelled.
 	Announced []Announcement `json:"announced,omitempty"`
 	// HostEnd is when the host shuts down: the earliest deadline announced during the newest drain,
@@ -40,22 +40,22 @@ type Shutdown struct {
 	Timetable *timetable.Table `json:"timetable,omitempty"`
 	// Planned says that makeFinalTable has replaced the preliminary timetable: after the first list of pods in the
 	// drain, or because none came in time. After that the timetable is only shortened: no time moves later.
-	Planned   bool      `json:"planned,omitempty"`
-	Cancelled bool      `json:"cancelled,omitempty"`
-	Ended     time.Time `json:"ended"`              // when the lock was released, or the shutdown cancelled; zero: not yet
-	Statuses  bool      `json:"statuses,omitempty"` // the final statuses of its pods are sent to the API server
+	HasFinalTable bool      `json:"planned,omitempty"`
+	Cancelled     bool      `json:"cancelled,omitempty"`
+	Ended         time.Time `json:"ended"`              // when the lock was released, or the shutdown cancelled; zero: not yet
+	SendsStatuses bool      `json:"statuses,omitempty"` // the final statuses of its pods are sent to the API server
 	// Prepared, Held and Published say which steps before the first bucket are over, so that they get no
 	// time when the timetable is shortened or resumed. Done is the number of buckets that are over.
-	Prepared  bool `json:"prepared,omitempty"`
-	Held      bool `json:"held,omitempty"`
-	Published bool `json:"published,omitempty"`
-	Done      int  `json:"done,omitempty"`
+	IsPrepareOver bool `json:"prepared,omitempty"`
+	IsHoldOver    bool `json:"held,omitempty"`
+	IsPublishOver bool `json:"published,omitempty"`
+	DoneBuckets   int  `json:"done,omitempty"`
 	// Errors lists failures other than those of single kills.
 	Errors []string `json:"errors,omitempty"`
 
-	isTerminateAll bool // a drain of TerminateAll, which holds no lock and is not stored
-	isPrepared     bool // this agent has called Prepare; the next agent calls it again
-	isReported     bool // the report of its newest drain was made
+	isTerminateAll   bool // a drain of TerminateAll, which holds no lock and is not stored
+	hasCalledPrepare bool // this agent has called Prepare; the next agent calls it again
+	isReported       bool // the report of its newest drain was made
 }
 
 // Announcement is an announcement of a shutdown that was not withdrawn.

@@ -81,7 +81,7 @@ func (w *world) startAgent() {
 		w.after(time.Duration(w.draw(int(logDelay))), w.die)
 	}
 	if w.limit > 0 {
-		w.after(time.Duration(w.draw(200))*time.Millisecond, func() { w.step(node.Limit(w.limit), fmt.Sprintf("the host waits for %v", w.limit)) })
+		w.after(time.Duration(w.draw(200))*time.Millisecond, func() { w.step(node.HostLimit(w.limit), fmt.Sprintf("the host waits for %v", w.limit)) })
 	}
 	if w.isQuiet { // the agent missed the cancellation while it was dead
 		w.after(15*time.Second, func() { w.step(node.Event{Event: source.Event{Cancelled: true}}, "Trigger cancels all") })
@@ -90,7 +90,7 @@ func (w *world) startAgent() {
 	if !w.isQuiet && w.chance(8) {
 		w.after(5*time.Second, func() {
 			if adopted := w.chance(2); !w.hostAnswered {
-				w.step(node.Unreached{Adopted: adopted}, "the host is unreachable")
+				w.step(node.HostUnreached{Adopted: adopted}, "the host is unreachable")
 			}
 		})
 		return
@@ -100,7 +100,7 @@ func (w *world) startAgent() {
 
 // answerPending passes the host's answer: whether a shutdown is pending, or that the host does not know.
 func (w *world) answerPending() {
-	in := node.Pending{Known: w.hostCanAnswer || w.isQuiet}
+	in := node.HostAnswered{Known: w.hostCanAnswer || w.isQuiet}
 	if in.Known && w.pending != nil {
 		event := *w.pending
 		in.Event = &event
@@ -146,19 +146,19 @@ func (w *world) injectRandom() {
 		}
 	case 15:
 		w.limit = time.Duration(1+w.draw(40)) * time.Second
-		w.step(node.Limit(w.limit), fmt.Sprintf("the host waits for %v", w.limit))
+		w.step(node.HostLimit(w.limit), fmt.Sprintf("the host waits for %v", w.limit))
 	}
 }
 
-// restartStaticPod starts a static pod again once the agent admits it. Until then it asks every second. In StateOpening it does
+// restartStaticPod starts a static pod again once the agent admits it. Until then it asks every second. In StateAwaitingLog it does
 // not ask, because the log may have the pod.
 func (w *world) restartStaticPod(p *worldPod) {
-	isRefused := w.agent.Refuses() || w.agent.State() == node.StateOpening
+	isRefused := w.agent.Refuses() || w.agent.State() == node.StateAwaitingLog
 	switch {
 	case p.ended.IsZero():
 	case isRefused || slices.ContainsFunc(w.agent.Refused(), func(refused *node.Pod) bool { return refused.Key == p.Key }):
 		if !isRefused {
-			w.step(node.Start{Key: p.Key}, "a static pod is to start: "+p.Name)
+			w.step(node.StaticPodStarts{Key: p.Key}, "a static pod is to start: "+p.Name)
 		}
 		w.after(time.Second, func() { w.restartStaticPod(p) })
 	default:
@@ -285,7 +285,7 @@ func (w *world) quiesce() {
 	}
 	w.step(node.Event{Event: source.Event{Cancelled: true}}, "Trigger cancels all")
 	w.step(node.Event{Event: source.Event{Cancelled: true}, Host: true}, "the host takes all back")
-	w.step(node.Pending{Known: true}, "nothing is pending")
+	w.step(node.HostAnswered{Known: true}, "nothing is pending")
 	for _, p := range w.pods {
 		if p.isStuck && w.chance(2) {
 			p.isStuck, p.ends = false, w.now

@@ -89,7 +89,7 @@ func (r *rig) step(in node.Input) {
 			}
 			defer r.step(in)
 		case node.Sync, node.OnRelease:
-			defer r.step(node.Answered{Call: e.Call})
+			defer r.step(node.CallReturned{Call: e.Call})
 		case node.Publish:
 			r.publishCall = e.Call
 			if !r.apiHangs {
@@ -106,7 +106,7 @@ func (r *rig) step(in node.Input) {
 		case node.SendMessage:
 			r.tells = append(r.tells, e)
 			r.effects = append(r.effects, "tell "+e.Pod.Name)
-		case node.Suspend, node.Release, node.HoldAgain, node.Retake, node.Report, node.Log:
+		case node.KeepLock, node.ReleaseLock, node.TakeNextLock, node.RetakeLock, node.Report, node.Log:
 			r.effects = append(r.effects, strings.ToLower(string(e.Do)))
 		default:
 		}
@@ -158,9 +158,9 @@ func (r *rig) hostAnnounces(after time.Duration) node.Event {
 }
 
 // hostHasPending is the host's answer that a shutdown with a deadline is pending.
-func (r *rig) hostHasPending(after time.Duration) node.Pending {
+func (r *rig) hostHasPending(after time.Duration) node.HostAnswered {
 	e := r.hostAnnounces(after).Event
-	return node.Pending{Known: true, Event: &e}
+	return node.HostAnswered{Known: true, Event: &e}
 }
 
 // triggerAnnounces is an announcement of Trigger, without a deadline.
@@ -177,15 +177,15 @@ func triggerCancels(origin string) node.Event {
 func hostCancels() node.Event { return node.Event{Event: source.Event{Cancelled: true}, Host: true} }
 
 // nothingPending is the host's answer that it is not shutting down.
-func nothingPending() node.Pending { return node.Pending{Known: true} }
+func nothingPending() node.HostAnswered { return node.HostAnswered{Known: true} }
 
 // The functions below, down to cancelled, bring the agent of a rig into a state.
 
 // none is an agent that has read an empty log and has no shutdown.
-func none(r *rig) { r.step(node.Read{SameBoot: true}) }
+func none(r *rig) { r.step(node.LogRead{SameBoot: true}) }
 
-// opening is an agent that cannot read the log yet, because another agent owns the state folder.
-func opening(r *rig) { r.step(node.Opening{}) }
+// awaitingLog is an agent that cannot read the log yet, because another agent owns the state folder.
+func awaitingLog(r *rig) { r.step(node.LogOpening{}) }
 
 // draining returns a function that has the announcers announce a shutdown and lets 2 s pass. low is then being killed, and
 // critical is not signalled yet.
@@ -210,30 +210,30 @@ func (r *rig) announce(announcers []string) {
 	}
 }
 
-// unsettled returns a function that replaces the agent 2 s after it has begun to kill low. The new agent reads the log, but
+// awaitingHost returns a function that replaces the agent 2 s after it has begun to kill low. The new agent reads the log, but
 // does not know yet whether the shutdown is still pending.
-func unsettled(announcers ...string) func(*rig) {
+func awaitingHost(announcers ...string) func(*rig) {
 	return func(r *rig) {
 		draining(announcers...)(r)
 		r.restart()
-		require.Equal(r.t, node.StateUnsettled, r.n.State())
+		require.Equal(r.t, node.StateAwaitingHost, r.n.State())
 	}
 }
 
 // restart starts the next agent, which reads the log of this one.
 func (r *rig) restart() {
 	r.n, r.kills, r.tells = node.New(r.n.Config), map[string]int{}, nil
-	r.step(node.Read{SameBoot: true, Entries: r.stored})
+	r.step(node.LogRead{SameBoot: true, Entries: r.stored})
 }
 
-// unsettledTimeOver is like unsettled, but the new agent starts only when the time of the log's shutdown is over. It does
+// awaitingHostTimeOver is like awaitingHost, but the new agent starts only when the time of the log's shutdown is over. It does
 // not know either whether that shutdown is still pending.
-func unsettledTimeOver(announcers ...string) func(*rig) {
+func awaitingHostTimeOver(announcers ...string) func(*rig) {
 	return func(r *rig) {
 		draining(announcers...)(r)
 		r.now = r.now.Add(hostWaits)
 		r.restart()
-		require.Equal(r.t, node.StateUnsettled, r.n.State())
+		require.Equal(r.t, node.StateAwaitingHost, r.n.State())
 	}
 }
 
@@ -281,7 +281,7 @@ func drainingIn25s(r *rig) {
 func announceAgain(r *rig) string { return r.inputs(r.hostAnnounces(hostWaits)) }
 
 // read passes the previous agent's log to the agent.
-func (r *rig) read() string { return r.inputs(node.Read{SameBoot: true, Entries: r.previousLog}) }
+func (r *rig) read() string { return r.inputs(node.LogRead{SameBoot: true, Entries: r.previousLog}) }
 
 // names returns the names of pods, as text.
 func names(pods []*node.Pod) string {
@@ -304,7 +304,7 @@ func finalStatusInFlight(r *rig) {
 
 // startStatic says that the static pod is about to start, and returns the pods that may not start.
 func (r *rig) startStatic() string {
-	r.step(node.Start{Key: "static"})
+	r.step(node.StaticPodStarts{Key: "static"})
 	return names(r.n.Refused())
 }
 
@@ -354,101 +354,101 @@ func TestStateTransitions(t *testing.T) {
 		refuses bool
 		did     string
 	}{
-		{"none", none, "event", func(r *rig) string { return r.inputs(r.hostAnnounces(hostWaits)) }, node.StateDraining, refuses, "suspend, publish, suspend, kill low with 15"},
+		{"none", none, "event", func(r *rig) string { return r.inputs(r.hostAnnounces(hostWaits)) }, node.StateDraining, refuses, "keeplock, publish, keeplock, kill low with 15"},
 		{"none", none, "the host cancels", input(hostCancels()), node.StateNone, admits, "clear"},
 		{"none", none, "nothing is pending", input(nothingPending()), node.StateNone, admits, "clear"},
 		{"none", none, "Trigger cancels", input(triggerCancels("notice")), node.StateNone, admits, "log"},
-		{"none", none, "a shutdown is pending", func(r *rig) string { return r.inputs(r.hostHasPending(hostWaits)) }, node.StateDraining, refuses, "suspend, publish, suspend, kill low with 15"},
+		{"none", none, "a shutdown is pending", func(r *rig) string { return r.inputs(r.hostHasPending(hostWaits)) }, node.StateDraining, refuses, "keeplock, publish, keeplock, kill low with 15"},
 		{"none", none, "a shutdown is pending, its deadline has passed", func(r *rig) string { return r.inputs(r.hostHasPending(-time.Second)) }, node.StateNone, admits, "log, clear"},
-		{"none", none, "the host cannot answer", input(node.Pending{}), node.StateNone, admits, "clear"},
-		{"none", none, "the host is unreachable", input(node.Unreached{}), node.StateNone, admits, "clear"},
+		{"none", none, "the host cannot answer", input(node.HostAnswered{}), node.StateNone, admits, "clear"},
+		{"none", none, "the host is unreachable", input(node.HostUnreached{}), node.StateNone, admits, "clear"},
 		{"none", none, "TerminateAll", input(node.TerminateAll{}), node.StateNone, refuses, "kill low with 15"},
-		{"none", none, "Run ends", input(node.RunEnds{}), node.StateNone, admits, "release"},
-		{"opening", opening, "event", func(r *rig) string { return r.inputs(r.hostAnnounces(hostWaits)) }, node.StateDraining, refuses, "suspend, publish, suspend, kill low with 15"},
-		{"opening", opening, "the host cancels", input(hostCancels()), node.StateOpening, admits, ""},
-		{"opening", opening, "nothing is pending", input(nothingPending()), node.StateOpening, admits, ""},
-		{"opening", opening, "Trigger cancels", input(triggerCancels("notice")), node.StateOpening, admits, ""},
-		{"opening", opening, "a shutdown is pending", func(r *rig) string { return r.inputs(r.hostHasPending(hostWaits)) }, node.StateDraining, refuses, "suspend, publish, suspend, kill low with 15"},
-		{"opening", opening, "a shutdown is pending, its deadline has passed", func(r *rig) string { return r.inputs(r.hostHasPending(-time.Second)) }, node.StateOpening, admits, "log"},
-		{"opening", opening, "the host cannot answer", input(node.Pending{}), node.StateOpening, admits, ""},
-		{"opening", opening, "the host is unreachable", input(node.Unreached{}), node.StateOpening, admits, ""},
-		{"opening", opening, "TerminateAll", input(node.TerminateAll{}), node.StateOpening, refuses, ""},
-		{"opening", opening, "TerminateAll, and 5 s", func(r *rig) string { r.inputs(node.TerminateAll{}); return r.wait(5 * time.Second) }, node.StateOpening, refuses, "kill low with 15"},
-		{"opening", opening, "Run ends", input(node.RunEnds{}), node.StateOpening, admits, "release"},
-		{"opening", opening, "the folder cannot be opened", input(node.Read{}), node.StateNone, admits, ""},
-		{"unsettled", unsettled("host"), "event", func(r *rig) string { return r.inputs(r.hostAnnounces(hostWaits)) }, node.StateDraining, refuses, "suspend, publish, kill low with 13, suspend"},
-		{"unsettled", unsettled("host"), "event of another kind", func(r *rig) string { e := r.hostAnnounces(hostWaits); e.Kind = "poweroff"; return r.inputs(e) }, node.StateDraining, refuses, "holdagain, suspend, publish, kill low with 13, suspend"},
-		{"unsettled", unsettled("host"), "event, earlier deadline", func(r *rig) string { return r.inputs(r.hostAnnounces(10 * time.Second)) }, node.StateDraining, refuses, "suspend, publish, suspend, kill low with 13, suspend, kill low with 6"},
-		{"unsettled, time over", unsettledTimeOver("host"), "event", func(r *rig) string { return r.inputs(r.hostAnnounces(hostWaits)) }, node.StateDraining, refuses, "holdagain, suspend, publish, kill low with 0, suspend"},
-		{"unsettled", unsettled("host"), "the host cancels", input(hostCancels()), node.StateNone, admits, "holdagain, clear, kill low with 13"},
-		{"unsettled", unsettled("notice"), "the host cancels, Trigger has not cancelled", input(hostCancels()), node.StateDraining, refuses, "suspend, publish, kill low with 13, suspend"},
-		{"unsettled", unsettled("host"), "nothing is pending", input(nothingPending()), node.StateNone, admits, "holdagain, clear, kill low with 13"},
-		{"unsettled", unsettled("host", "notice"), "nothing is pending at the host, Trigger has not cancelled", input(nothingPending()), node.StateDraining, refuses, "suspend, publish, kill low with 13, suspend"},
-		{"unsettled, time over", unsettledTimeOver("host"), "nothing is pending", input(nothingPending()), node.StateNone, admits, "holdagain, clear, kill low with 0"},
-		{"unsettled, time over", unsettledTimeOver("host", "notice"), "nothing is pending at the host, Trigger has not cancelled", input(nothingPending()), node.StateNone, admits, "holdagain, clear, kill low with 0"},
-		{"unsettled", unsettled("notice"), "Trigger cancels", input(triggerCancels("notice")), node.StateNone, admits, "holdagain, kill low with 13"},
-		{"unsettled", unsettled("notice"), "Trigger cancels, the host cannot answer", input(triggerCancels("notice"), node.Pending{}), node.StateNone, admits, "holdagain, kill low with 13, clear"},
-		{"unsettled", unsettled("notice"), "Trigger cancels, a shutdown is pending", func(r *rig) string { return r.inputs(triggerCancels(""), r.hostHasPending(hostWaits)) }, node.StateDraining, refuses, "holdagain, kill low with 13, suspend, publish, suspend"},
-		{"unsettled", unsettled("host", "notice"), "Trigger cancels all, a shutdown is pending", func(r *rig) string { return r.inputs(triggerCancels(""), r.hostHasPending(hostWaits)) }, node.StateDraining, refuses, "suspend, publish, kill low with 13, suspend"},
-		{"unsettled", unsettled("host"), "a shutdown is pending", func(r *rig) string { return r.inputs(r.hostHasPending(hostWaits)) }, node.StateDraining, refuses, "suspend, publish, kill low with 13, suspend"},
-		{"unsettled, time over", unsettledTimeOver("host"), "a shutdown is pending", func(r *rig) string { return r.inputs(r.hostHasPending(hostWaits)) }, node.StateReleased, refuses, "publish, suspend, release, report"},
-		{"unsettled, time over", unsettledTimeOver("host"), "a shutdown of another kind is pending", func(r *rig) string { e := r.hostHasPending(hostWaits); e.Event.Kind = "poweroff"; return r.inputs(e) }, node.StateDraining, refuses, "holdagain, suspend, publish, kill low with 0, suspend"},
-		{"unsettled", unsettled("host"), "a shutdown is pending, its deadline has passed", func(r *rig) string { return r.inputs(r.hostHasPending(-time.Second)) }, node.StateReleased, refuses, "publish, suspend, release, report"},
-		{"unsettled", unsettled("host"), "the host cannot answer", input(node.Pending{}), node.StateDraining, refuses, "suspend, publish, kill low with 13, suspend"},
-		{"unsettled", unsettled("host"), "the host is unreachable, a lock was adopted", input(node.Unreached{Adopted: true}), node.StateDraining, refuses, "suspend, publish, kill low with 13, suspend"},
-		{"unsettled", unsettled("host"), "the host is unreachable, no lock was adopted", input(node.Unreached{}), node.StateUnsettled, refuses, ""},
-		{"unsettled", unsettled("notice"), "the host is unreachable, only Trigger has announced", input(node.Unreached{}), node.StateDraining, refuses, "suspend, publish, kill low with 13, suspend"},
-		{"unsettled", unsettled("host"), "the time passes", func(r *rig) string { return r.wait(hostWaits) }, node.StateNone, admits, "holdagain, kill low with 0"},
-		{"unsettled", unsettled("host"), "TerminateAll", input(node.TerminateAll{}), node.StateUnsettled, refuses, ""},
-		{"unsettled", unsettled("host"), "TerminateAll, and 5 s", func(r *rig) string { r.inputs(node.TerminateAll{}); return r.wait(5 * time.Second) }, node.StateUnsettled, refuses, "kill low with 8"},
-		{"unsettled", unsettled("host"), "Run ends", input(node.RunEnds{}), node.StateUnsettled, refuses, "release"},
+		{"none", none, "Run ends", input(node.RunEnds{}), node.StateNone, admits, "releaselock"},
+		{"awaiting log", awaitingLog, "event", func(r *rig) string { return r.inputs(r.hostAnnounces(hostWaits)) }, node.StateDraining, refuses, "keeplock, publish, keeplock, kill low with 15"},
+		{"awaiting log", awaitingLog, "the host cancels", input(hostCancels()), node.StateAwaitingLog, admits, ""},
+		{"awaiting log", awaitingLog, "nothing is pending", input(nothingPending()), node.StateAwaitingLog, admits, ""},
+		{"awaiting log", awaitingLog, "Trigger cancels", input(triggerCancels("notice")), node.StateAwaitingLog, admits, ""},
+		{"awaiting log", awaitingLog, "a shutdown is pending", func(r *rig) string { return r.inputs(r.hostHasPending(hostWaits)) }, node.StateDraining, refuses, "keeplock, publish, keeplock, kill low with 15"},
+		{"awaiting log", awaitingLog, "a shutdown is pending, its deadline has passed", func(r *rig) string { return r.inputs(r.hostHasPending(-time.Second)) }, node.StateAwaitingLog, admits, "log"},
+		{"awaiting log", awaitingLog, "the host cannot answer", input(node.HostAnswered{}), node.StateAwaitingLog, admits, ""},
+		{"awaiting log", awaitingLog, "the host is unreachable", input(node.HostUnreached{}), node.StateAwaitingLog, admits, ""},
+		{"awaiting log", awaitingLog, "TerminateAll", input(node.TerminateAll{}), node.StateAwaitingLog, refuses, ""},
+		{"awaiting log", awaitingLog, "TerminateAll, and 5 s", func(r *rig) string { r.inputs(node.TerminateAll{}); return r.wait(5 * time.Second) }, node.StateAwaitingLog, refuses, "kill low with 15"},
+		{"awaiting log", awaitingLog, "Run ends", input(node.RunEnds{}), node.StateAwaitingLog, admits, "releaselock"},
+		{"awaiting log", awaitingLog, "the folder cannot be opened", input(node.LogRead{}), node.StateNone, admits, ""},
+		{"awaiting host", awaitingHost("host"), "event", func(r *rig) string { return r.inputs(r.hostAnnounces(hostWaits)) }, node.StateDraining, refuses, "keeplock, publish, kill low with 13, keeplock"},
+		{"awaiting host", awaitingHost("host"), "event of another kind", func(r *rig) string { e := r.hostAnnounces(hostWaits); e.Kind = "poweroff"; return r.inputs(e) }, node.StateDraining, refuses, "takenextlock, keeplock, publish, kill low with 13, keeplock"},
+		{"awaiting host", awaitingHost("host"), "event, earlier deadline", func(r *rig) string { return r.inputs(r.hostAnnounces(10 * time.Second)) }, node.StateDraining, refuses, "keeplock, publish, keeplock, kill low with 13, keeplock, kill low with 6"},
+		{"awaiting host, time over", awaitingHostTimeOver("host"), "event", func(r *rig) string { return r.inputs(r.hostAnnounces(hostWaits)) }, node.StateDraining, refuses, "takenextlock, keeplock, publish, kill low with 0, keeplock"},
+		{"awaiting host", awaitingHost("host"), "the host cancels", input(hostCancels()), node.StateNone, admits, "takenextlock, clear, kill low with 13"},
+		{"awaiting host", awaitingHost("notice"), "the host cancels, Trigger has not cancelled", input(hostCancels()), node.StateDraining, refuses, "keeplock, publish, kill low with 13, keeplock"},
+		{"awaiting host", awaitingHost("host"), "nothing is pending", input(nothingPending()), node.StateNone, admits, "takenextlock, clear, kill low with 13"},
+		{"awaiting host", awaitingHost("host", "notice"), "nothing is pending at the host, Trigger has not cancelled", input(nothingPending()), node.StateDraining, refuses, "keeplock, publish, kill low with 13, keeplock"},
+		{"awaiting host, time over", awaitingHostTimeOver("host"), "nothing is pending", input(nothingPending()), node.StateNone, admits, "takenextlock, clear, kill low with 0"},
+		{"awaiting host, time over", awaitingHostTimeOver("host", "notice"), "nothing is pending at the host, Trigger has not cancelled", input(nothingPending()), node.StateNone, admits, "takenextlock, clear, kill low with 0"},
+		{"awaiting host", awaitingHost("notice"), "Trigger cancels", input(triggerCancels("notice")), node.StateNone, admits, "takenextlock, kill low with 13"},
+		{"awaiting host", awaitingHost("notice"), "Trigger cancels, the host cannot answer", input(triggerCancels("notice"), node.HostAnswered{}), node.StateNone, admits, "takenextlock, kill low with 13, clear"},
+		{"awaiting host", awaitingHost("notice"), "Trigger cancels, a shutdown is pending", func(r *rig) string { return r.inputs(triggerCancels(""), r.hostHasPending(hostWaits)) }, node.StateDraining, refuses, "takenextlock, kill low with 13, keeplock, publish, keeplock"},
+		{"awaiting host", awaitingHost("host", "notice"), "Trigger cancels all, a shutdown is pending", func(r *rig) string { return r.inputs(triggerCancels(""), r.hostHasPending(hostWaits)) }, node.StateDraining, refuses, "keeplock, publish, kill low with 13, keeplock"},
+		{"awaiting host", awaitingHost("host"), "a shutdown is pending", func(r *rig) string { return r.inputs(r.hostHasPending(hostWaits)) }, node.StateDraining, refuses, "keeplock, publish, kill low with 13, keeplock"},
+		{"awaiting host, time over", awaitingHostTimeOver("host"), "a shutdown is pending", func(r *rig) string { return r.inputs(r.hostHasPending(hostWaits)) }, node.StateReleased, refuses, "publish, keeplock, releaselock, report"},
+		{"awaiting host, time over", awaitingHostTimeOver("host"), "a shutdown of another kind is pending", func(r *rig) string { e := r.hostHasPending(hostWaits); e.Event.Kind = "poweroff"; return r.inputs(e) }, node.StateDraining, refuses, "takenextlock, keeplock, publish, kill low with 0, keeplock"},
+		{"awaiting host", awaitingHost("host"), "a shutdown is pending, its deadline has passed", func(r *rig) string { return r.inputs(r.hostHasPending(-time.Second)) }, node.StateReleased, refuses, "publish, keeplock, releaselock, report"},
+		{"awaiting host", awaitingHost("host"), "the host cannot answer", input(node.HostAnswered{}), node.StateDraining, refuses, "keeplock, publish, kill low with 13, keeplock"},
+		{"awaiting host", awaitingHost("host"), "the host is unreachable, a lock was adopted", input(node.HostUnreached{Adopted: true}), node.StateDraining, refuses, "keeplock, publish, kill low with 13, keeplock"},
+		{"awaiting host", awaitingHost("host"), "the host is unreachable, no lock was adopted", input(node.HostUnreached{}), node.StateAwaitingHost, refuses, ""},
+		{"awaiting host", awaitingHost("notice"), "the host is unreachable, only Trigger has announced", input(node.HostUnreached{}), node.StateDraining, refuses, "keeplock, publish, kill low with 13, keeplock"},
+		{"awaiting host", awaitingHost("host"), "the time passes", func(r *rig) string { return r.wait(hostWaits) }, node.StateNone, admits, "takenextlock, kill low with 0"},
+		{"awaiting host", awaitingHost("host"), "TerminateAll", input(node.TerminateAll{}), node.StateAwaitingHost, refuses, ""},
+		{"awaiting host", awaitingHost("host"), "TerminateAll, and 5 s", func(r *rig) string { r.inputs(node.TerminateAll{}); return r.wait(5 * time.Second) }, node.StateAwaitingHost, refuses, "kill low with 8"},
+		{"awaiting host", awaitingHost("host"), "Run ends", input(node.RunEnds{}), node.StateAwaitingHost, refuses, "releaselock"},
 		{"draining", draining("host"), "event of another announcer", input(triggerAnnounces("notice")), node.StateDraining, refuses, ""},
 		{"draining", draining("notice"), "event of another announcer, which is the host", func(r *rig) string { return r.inputs(r.hostAnnounces(hostWaits)) }, node.StateDraining, refuses, ""},
 		{"draining", draining("host"), "event of the same announcer, no earlier deadline", func(r *rig) string { return r.inputs(r.hostAnnounces(hostWaits)) }, node.StateDraining, refuses, ""},
-		{"draining", draining("host"), "event of the same announcer, earlier deadline", func(r *rig) string { return r.inputs(r.hostAnnounces(10 * time.Second)) }, node.StateDraining, refuses, "suspend, kill low with 6"},
-		{"draining", draining("host"), "the host cancels", input(hostCancels()), node.StateNone, admits, "holdagain, clear"},
+		{"draining", draining("host"), "event of the same announcer, earlier deadline", func(r *rig) string { return r.inputs(r.hostAnnounces(10 * time.Second)) }, node.StateDraining, refuses, "keeplock, kill low with 6"},
+		{"draining", draining("host"), "the host cancels", input(hostCancels()), node.StateNone, admits, "takenextlock, clear"},
 		{"draining", draining("host", "notice"), "the host cancels, Trigger has not cancelled", input(hostCancels()), node.StateDraining, refuses, ""},
-		{"draining", draining("host"), "nothing is pending", input(nothingPending()), node.StateNone, admits, "holdagain, clear"},
+		{"draining", draining("host"), "nothing is pending", input(nothingPending()), node.StateNone, admits, "takenextlock, clear"},
 		{"draining", draining("notice"), "nothing is pending at the host, Trigger has not cancelled", input(nothingPending()), node.StateDraining, refuses, ""},
-		{"draining", draining("notice"), "Trigger cancels", input(triggerCancels("notice")), node.StateNone, admits, "holdagain, clear"},
+		{"draining", draining("notice"), "Trigger cancels", input(triggerCancels("notice")), node.StateNone, admits, "takenextlock, clear"},
 		{"draining", draining("notice"), "Trigger cancels for another origin", input(triggerCancels("person")), node.StateDraining, refuses, "log"},
 		{"draining", draining("host", "notice"), "Trigger cancels all, the host has not cancelled", input(triggerCancels("")), node.StateDraining, refuses, ""},
 		{"draining", draining("notice"), "a shutdown is pending", func(r *rig) string { return r.inputs(r.hostHasPending(hostWaits)) }, node.StateDraining, refuses, ""},
 		{"draining", draining("host"), "a shutdown is pending, its deadline has passed", func(r *rig) string { return r.inputs(r.hostHasPending(-time.Second)) }, node.StateDraining, refuses, ""},
-		{"draining", draining("host"), "the host cannot answer", input(node.Pending{}), node.StateDraining, refuses, ""},
-		{"draining", draining("host"), "the host is unreachable", input(node.Unreached{}), node.StateDraining, refuses, ""},
-		{"draining", draining("host"), "the time passes", func(r *rig) string { return r.wait(hostWaits) }, node.StateReleased, refuses, "kill critical with 10, release"},
+		{"draining", draining("host"), "the host cannot answer", input(node.HostAnswered{}), node.StateDraining, refuses, ""},
+		{"draining", draining("host"), "the host is unreachable", input(node.HostUnreached{}), node.StateDraining, refuses, ""},
+		{"draining", draining("host"), "the time passes", func(r *rig) string { return r.wait(hostWaits) }, node.StateReleased, refuses, "kill critical with 10, releaselock"},
 		{"draining", draining("host"), "TerminateAll", input(node.TerminateAll{}), node.StateDraining, refuses, ""},
-		{"draining", draining("host"), "Run ends", input(node.RunEnds{}), node.StateDraining, refuses, "release, report"},
-		{"draining", draining("host"), "Run ends, TerminateAll", input(node.RunEnds{}, node.TerminateAll{}), node.StateDraining, refuses, "release, report"},
-		{"released", released("host"), "event of another announcer", input(triggerAnnounces("notice")), node.StateReleased, refuses, "retake, suspend, suspend, release, report"},
-		{"released, pods run", released("host"), "event of another announcer", func(r *rig) string { r.pods = []string{"late"}; return r.inputs(triggerAnnounces("notice")) }, node.StateDraining, refuses, "retake, suspend, suspend, kill late with 15"},
+		{"draining", draining("host"), "Run ends", input(node.RunEnds{}), node.StateDraining, refuses, "releaselock, report"},
+		{"draining", draining("host"), "Run ends, TerminateAll", input(node.RunEnds{}, node.TerminateAll{}), node.StateDraining, refuses, "releaselock, report"},
+		{"released", released("host"), "event of another announcer", input(triggerAnnounces("notice")), node.StateReleased, refuses, "retakelock, keeplock, keeplock, releaselock, report"},
+		{"released, pods run", released("host"), "event of another announcer", func(r *rig) string { r.pods = []string{"late"}; return r.inputs(triggerAnnounces("notice")) }, node.StateDraining, refuses, "retakelock, keeplock, keeplock, kill late with 15"},
 		{"released", released("host"), "event of the same announcer", func(r *rig) string { return r.inputs(r.hostAnnounces(10 * time.Second)) }, node.StateReleased, refuses, ""},
-		{"released", released("host"), "the host cancels", input(hostCancels()), node.StateNone, admits, "holdagain, clear"},
+		{"released", released("host"), "the host cancels", input(hostCancels()), node.StateNone, admits, "takenextlock, clear"},
 		{"released", released("host", "notice"), "the host cancels, Trigger has not cancelled", input(hostCancels()), node.StateReleased, refuses, ""},
 		{"released", released("host", "notice"), "Trigger cancels, the host has not cancelled", input(triggerCancels("")), node.StateReleased, refuses, ""},
-		{"released", released("notice"), "Trigger cancels", input(triggerCancels("notice")), node.StateNone, admits, "holdagain, clear"},
-		{"released", released("host"), "nothing is pending", input(nothingPending()), node.StateNone, admits, "holdagain, clear"},
+		{"released", released("notice"), "Trigger cancels", input(triggerCancels("notice")), node.StateNone, admits, "takenextlock, clear"},
+		{"released", released("host"), "nothing is pending", input(nothingPending()), node.StateNone, admits, "takenextlock, clear"},
 		{"released", released("host"), "a shutdown is pending", func(r *rig) string { return r.inputs(r.hostHasPending(hostWaits)) }, node.StateReleased, refuses, ""},
 		{"released", released("host"), "a shutdown is pending, its deadline has passed", func(r *rig) string { return r.inputs(r.hostHasPending(-time.Second)) }, node.StateReleased, refuses, ""},
-		{"released", released("host"), "the host cannot answer", input(node.Pending{}), node.StateReleased, refuses, ""},
-		{"released", released("host"), "the host is unreachable", input(node.Unreached{}), node.StateReleased, refuses, ""},
+		{"released", released("host"), "the host cannot answer", input(node.HostAnswered{}), node.StateReleased, refuses, ""},
+		{"released", released("host"), "the host is unreachable", input(node.HostUnreached{}), node.StateReleased, refuses, ""},
 		{"released", released("host"), "the time passes", func(r *rig) string { return r.wait(hostWaits) }, node.StateReleased, refuses, ""},
 		{"released, pods run", released("host"), "TerminateAll", func(r *rig) string { r.pods = []string{"late"}; return r.inputs(node.TerminateAll{}) }, node.StateReleased, refuses, "kill late with 15"},
 		{"released", released("host"), "Run ends", input(node.RunEnds{}), node.StateReleased, refuses, ""},
-		{"unsettled, time over", unsettledTimeOver("host"), "the host is unreachable", input(node.Unreached{}), node.StateNone, admits, "holdagain, clear, kill low with 0"},
-		{"opening, the log comes", restarted(draining("host"), opening), "with a shutdown that has time left", (*rig).read, node.StateUnsettled, refuses, ""},
-		{"opening, the log comes", restarted(draining("host"), opening, input(nothingPending())), "with a shutdown, but nothing is pending at the host", (*rig).read, node.StateNone, admits, "holdagain, clear, kill low with 13"},
-		{"opening, the log comes", restarted(draining("notice"), opening, input(triggerCancels(""), nothingPending())), "with a shutdown that Trigger has cancelled since", (*rig).read, node.StateNone, admits, "holdagain, clear, kill low with 13"},
-		{"opening, the log comes", restarted(draining("host"), opening, input(node.Pending{}, hostCancels())), "with a shutdown that the host has cancelled since", (*rig).read, node.StateNone, admits, "holdagain, clear, kill low with 13"},
-		{"opening, the log comes", restarted(drainingIn25s, opening, announceIn25s), "while draining, its shutdown has an earlier deadline", (*rig).read, node.StateDraining, refuses, "suspend, kill low with 13"},
-		{"opening, the log comes", restarted(draining("notice"), opening, announceAgain), "while draining, its announcer has not cancelled; the host cancels", func(r *rig) string { r.read(); return r.inputs(hostCancels()) }, node.StateDraining, refuses, ""},
-		{"opening, the log comes", restarted(draining("notice"), opening, input(triggerCancels("notice")), announceAgain), "while draining, its announcer has cancelled; the host cancels", func(r *rig) string { r.read(); return r.inputs(hostCancels()) }, node.StateNone, admits, "holdagain, clear"},
-		{"opening, the log comes", restarted(cancelled, opening), "with a cancelled shutdown", (*rig).read, node.StateNone, admits, "kill low with 13"},
-		{"opening, the log comes", restarted(draining("host"), opening), "of another boot", func(r *rig) string { return r.inputs(node.Read{Entries: r.previousLog}) }, node.StateNone, admits, "tell low"},
-		{"opening, the log comes", restarted(draining("host"), opening, announceAgain), "while draining a shutdown of the same kind", (*rig).read, node.StateDraining, refuses, "kill low with 13"},
-		{"opening, the log comes", restarted(draining("host"), opening, announceAgain, input(hostCancels())), "after a newer shutdown was cancelled", (*rig).read, node.StateNone, admits, "kill low with 13"},
-		{"opening, the log comes", restarted(cancelled, opening, announceAgain), "while draining, its shutdown was cancelled", (*rig).read, node.StateDraining, refuses, "kill low with 13"},
+		{"awaiting host, time over", awaitingHostTimeOver("host"), "the host is unreachable", input(node.HostUnreached{}), node.StateNone, admits, "takenextlock, clear, kill low with 0"},
+		{"awaiting log, the log comes", restarted(draining("host"), awaitingLog), "with a shutdown that has time left", (*rig).read, node.StateAwaitingHost, refuses, ""},
+		{"awaiting log, the log comes", restarted(draining("host"), awaitingLog, input(nothingPending())), "with a shutdown, but nothing is pending at the host", (*rig).read, node.StateNone, admits, "takenextlock, clear, kill low with 13"},
+		{"awaiting log, the log comes", restarted(draining("notice"), awaitingLog, input(triggerCancels(""), nothingPending())), "with a shutdown that Trigger has cancelled since", (*rig).read, node.StateNone, admits, "takenextlock, clear, kill low with 13"},
+		{"awaiting log, the log comes", restarted(draining("host"), awaitingLog, input(node.HostAnswered{}, hostCancels())), "with a shutdown that the host has cancelled since", (*rig).read, node.StateNone, admits, "takenextlock, clear, kill low with 13"},
+		{"awaiting log, the log comes", restarted(drainingIn25s, awaitingLog, announceIn25s), "while draining, its shutdown has an earlier deadline", (*rig).read, node.StateDraining, refuses, "keeplock, kill low with 13"},
+		{"awaiting log, the log comes", restarted(draining("notice"), awaitingLog, announceAgain), "while draining, its announcer has not cancelled; the host cancels", func(r *rig) string { r.read(); return r.inputs(hostCancels()) }, node.StateDraining, refuses, ""},
+		{"awaiting log, the log comes", restarted(draining("notice"), awaitingLog, input(triggerCancels("notice")), announceAgain), "while draining, its announcer has cancelled; the host cancels", func(r *rig) string { r.read(); return r.inputs(hostCancels()) }, node.StateNone, admits, "takenextlock, clear"},
+		{"awaiting log, the log comes", restarted(cancelled, awaitingLog), "with a cancelled shutdown", (*rig).read, node.StateNone, admits, "kill low with 13"},
+		{"awaiting log, the log comes", restarted(draining("host"), awaitingLog), "of another boot", func(r *rig) string { return r.inputs(node.LogRead{Entries: r.previousLog}) }, node.StateNone, admits, "tell low"},
+		{"awaiting log, the log comes", restarted(draining("host"), awaitingLog, announceAgain), "while draining a shutdown of the same kind", (*rig).read, node.StateDraining, refuses, "kill low with 13"},
+		{"awaiting log, the log comes", restarted(draining("host"), awaitingLog, announceAgain, input(hostCancels())), "after a newer shutdown was cancelled", (*rig).read, node.StateNone, admits, "kill low with 13"},
+		{"awaiting log, the log comes", restarted(cancelled, awaitingLog, announceAgain), "while draining, its shutdown was cancelled", (*rig).read, node.StateDraining, refuses, "kill low with 13"},
 		{"none, a final status is in flight", finalStatusInFlight, "a static pod asks to start", (*rig).startStatic, node.StateNone, admits, "static"},
 		{"none, a final status is in flight", finalStatusInFlight, "a static pod asks to start, and the call returns", func(r *rig) string {
 			r.startStatic()
@@ -473,7 +473,7 @@ func TestStateTransitions(t *testing.T) {
 			r.now = r.n.Wake()
 			return r.inputs(node.Published{Call: r.publishCall})
 		}, node.StateDraining, refuses, "publish, kill critical with 9"},
-		{"opening, the log comes", restarted(draining("host"), opening), "but cannot be read", input(node.Read{}), node.StateNone, admits, ""},
+		{"awaiting log, the log comes", restarted(draining("host"), awaitingLog), "but cannot be read", input(node.LogRead{}), node.StateNone, admits, ""},
 	} {
 		t.Run(row.state+"/"+row.input, func(t *testing.T) {
 			r := newRig(t)
@@ -490,7 +490,7 @@ func TestStateTransitions(t *testing.T) {
 // number than that drain, and critical keeps the drain's number.
 func TestTerminateAllBeforeTheLogIsRead(t *testing.T) {
 	r := newRig(t)
-	restarted(draining("host"), opening)(r)
+	restarted(draining("host"), awaitingLog)(r)
 	r.step(node.TerminateAll{})
 	r.wait(5 * time.Second)
 	r.endPods("low")
@@ -502,7 +502,7 @@ func TestTerminateAllBeforeTheLogIsRead(t *testing.T) {
 	require.NotEqual(t, drain.Number, r.n.Shutdown().Number)
 	i := slices.IndexFunc(r.stored.Pods, func(p *node.Pod) bool { return p.Name == "critical" })
 	require.GreaterOrEqual(t, i, 0, "critical is stored")
-	require.Equal(t, drain.Number, r.stored.Pods[i].Shutdown)
+	require.Equal(t, drain.Number, r.stored.Pods[i].SignalledBy)
 }
 
 // A shutdown kills a static pod, and the log ends when 12 s of the pod's 15 s have passed. After a reboot a new shutdown kills the pod
@@ -515,13 +515,13 @@ func TestALogOfAnotherBootShortensNoGracePeriod(t *testing.T) {
 		draining("host")(r) // for 2 s
 		r.wait(10 * time.Second)
 		r.endPods("low")
-	}, opening)(r)
+	}, awaitingLog)(r)
 
 	// The pod runs again after a reboot, and a new shutdown kills it. Only then does the log of the other boot come.
 	r.announce([]string{"host"})
 	r.wait(2 * time.Second)
 	require.Contains(t, r.kills, "static")
-	require.NotContains(t, r.inputs(node.Read{Entries: r.previousLog}), "kill")
+	require.NotContains(t, r.inputs(node.LogRead{Entries: r.previousLog}), "kill")
 	require.Contains(t, names(r.n.Refused()), "static")
 }
 
@@ -534,7 +534,7 @@ func TestARestartKeepsTheTimeOfTheRelease(t *testing.T) {
 	ended := r.n.Shutdown().Ended
 	r.wait(hostWaits)
 	r.restart()
-	r.inputs(node.Pending{})
+	r.inputs(node.HostAnswered{})
 	require.Equal(t, node.StateNone, r.n.State())
 	require.Equal(t, ended.Unix(), r.n.Shutdown().Ended.Unix())
 }

@@ -11,10 +11,10 @@ const settleTimeout = 5 * time.Second
 
 // terminateAllState is the state of TerminateAll, which runs once.
 type terminateAllState struct {
-	requested   bool
+	isRequested bool
 	requestedAt time.Time
 	wall        time.Time // requestedAt by the wall clock
-	stopped     bool      // the contexts of all its calls have ended
+	isStopped   bool      // the contexts of all its calls have ended
 	shutdown    *Shutdown // the drain that it waits for, its own or that of a shutdown; nil: none yet
 	isDone      bool      // the drain that it waited for is over, or it was stopped
 }
@@ -22,14 +22,14 @@ type terminateAllState struct {
 // apply records the first call of TerminateAll. advanceTerminateAll then begins its drain, in the same step
 // if it can.
 func (t TerminateAll) apply(n *Node) {
-	if !n.terminateAll.requested {
-		n.terminateAll = terminateAllState{requested: true, requestedAt: n.now, wall: t.Wall}
+	if !n.terminateAll.isRequested {
+		n.terminateAll = terminateAllState{isRequested: true, requestedAt: n.now, wall: t.WallTime}
 	}
 }
 
 // apply stops TerminateAll within this step, through advanceTerminateAll. If TerminateAll has begun a drain of its own, that
 // drain signals no further pod.
-func (StopTerminateAll) apply(n *Node) { n.terminateAll.stopped = true }
+func (StopTerminateAll) apply(n *Node) { n.terminateAll.isStopped = true }
 
 // advanceTerminateAll moves TerminateAll on, if it was called. TerminateAll waits for one drain:
 //
@@ -39,14 +39,14 @@ func (StopTerminateAll) apply(n *Node) { n.terminateAll.stopped = true }
 //     cancelled, or was still draining when the context of Run ended.
 func (n *Node) advanceTerminateAll() {
 	a := &n.terminateAll
-	if !a.requested || a.isDone {
+	if !a.isRequested || a.isDone {
 		return
 	}
 	hasOwnDrain := a.shutdown != nil && a.shutdown.isTerminateAll
 	isDrainOver := a.shutdown != nil && !a.shutdown.Ended.IsZero() && !a.shutdown.Cancelled
-	mayLogResume := n.state == StateUnsettled || n.state == StateOpening
+	mayLogResume := n.state == StateAwaitingHost || n.state == StateAwaitingLog
 	switch {
-	case a.stopped:
+	case a.isStopped:
 		n.stopTerminateAll()
 	case n.state == StateDraining && !n.runEnded:
 		a.shutdown = n.shutdown
@@ -61,14 +61,14 @@ func (n *Node) advanceTerminateAll() {
 
 // beginTerminateAll begins a drain of TerminateAll's own.
 func (n *Node) beginTerminateAll() {
-	n.lastNumber++
+	n.lastShutdownNumber++
 	waited := n.now.Sub(n.terminateAll.requestedAt)
 	s := &Shutdown{
-		Number: n.lastNumber, Began: n.now, Wall: n.terminateAll.wall.Add(waited), Origin: "TerminateAll",
-		Statuses: n.Options.Steps.Statuses, isTerminateAll: true,
+		Number: n.lastShutdownNumber, Began: n.now, BeganWallTime: n.terminateAll.wall.Add(waited), Origin: "TerminateAll",
+		SendsStatuses: n.Options.Steps.Statuses, isTerminateAll: true,
 	}
-	s.Timetable = n.newTable(s, n.now)
-	n.addRunningPods(s)
+	s.Timetable = n.preliminaryTable(s, n.now)
+	n.addRunningPodsToReport(s)
 	n.terminateAll.shutdown = s
 	n.drain.begin(n, s)
 }
@@ -91,14 +91,14 @@ func (n *Node) isDrainingForTerminateAll() bool {
 // addRunningPods adds to the report of s, the newest drain, the pods that an earlier drain has signalled and that are still
 // terminating. Until TerminateAll is done, it waits for the newest drain and returns that drain's report. So addRunningPods also
 // adds all pods of the drain that TerminateAll has waited for so far, even those that have ended.
-func (n *Node) addRunningPods(s *Shutdown) {
+func (n *Node) addRunningPodsToReport(s *Shutdown) {
 	var replaced *Shutdown // the drain that TerminateAll has waited for so far, possibly s; nil: none
 	if !n.terminateAll.isDone {
 		replaced = n.terminateAll.shutdown
 	}
 	for _, p := range n.pods.all {
-		if (p.isTerminating() || p.belongsTo(replaced)) && !p.belongsTo(s) {
-			n.addToShutdown(p, s)
+		if (p.isTerminating() || p.isInReportOf(replaced)) && !p.isInReportOf(s) {
+			n.addToReport(p, s)
 			n.markPodDirty(p)
 		}
 	}
@@ -107,14 +107,14 @@ func (n *Node) addRunningPods(s *Shutdown) {
 // addToShutdown adds p, which an earlier shutdown has signalled, to the report of s too: it appends the number of s to
 // p.Joined. To keep p.Joined short, it drops the numbers of shutdowns that will not be reported any more. It keeps the newest
 // number, because LastReport returns the report of that shutdown until s ends.
-func (n *Node) addToShutdown(p *Pod, s *Shutdown) {
+func (n *Node) addToReport(p *Pod, s *Shutdown) {
 	newest := p.newestShutdown()
-	p.Joined = slices.DeleteFunc(p.Joined, func(number int) bool {
+	p.StillRanIn = slices.DeleteFunc(p.StillRanIn, func(number int) bool {
 		hasNumber := func(s *Shutdown) bool { return s != nil && s.Number == number }
-		isNeeded := hasNumber(n.shutdown) || hasNumber(n.terminateAll.shutdown) || slices.ContainsFunc(n.reports, hasNumber)
+		isNeeded := hasNumber(n.shutdown) || hasNumber(n.terminateAll.shutdown) || slices.ContainsFunc(n.queuedReports, hasNumber)
 		return !isNeeded && number != newest
 	})
-	p.Joined = append(p.Joined, s.Number)
+	p.StillRanIn = append(p.StillRanIn, s.Number)
 }
 
 // TerminateAllDrain returns the drain that TerminateAll waits for, and whether TerminateAll is over. The drain is nil

@@ -45,7 +45,7 @@ func newWalker() *walker {
 	w.agent, w.calls, w.generation = node.New(c), map[int]func(){}, 1
 	w.record.HasLog = true
 	w.record.Begin(w.agent, w.now)
-	w.input(node.Read{SameBoot: true}, "the log is empty")
+	w.input(node.LogRead{SameBoot: true}, "the log is empty")
 	return w
 }
 
@@ -153,13 +153,13 @@ func (w *walker) answer(i int, err error) {
 	case node.SendMessage:
 		p := w.podOf(e.Pod.Key)
 		if err == nil {
-			w.deliver(p, e.What)
+			w.deliver(p, e.Message)
 		}
 		w.input(node.MessageAnswered{Call: e.Call, Key: p.Key, Err: err}, "")
 	case node.Publish:
 		w.input(node.Published{Call: e.Call, Err: err}, "")
 	default:
-		w.input(node.Answered{Call: e.Call, Err: err}, "")
+		w.input(node.CallReturned{Call: e.Call, Err: err}, "")
 	}
 }
 

@@ -214,14 +214,14 @@ func (w *world) start(delay time.Duration) {
 	w.record.HasLog = delay == 0
 	w.record.Begin(w.agent, w.now)
 	if delay != 0 {
-		w.step(node.Opening{}, "the state folder is not locked yet")
+		w.step(node.LogOpening{}, "the state folder is not locked yet")
 	}
 	switch {
 	case delay < 0:
 		w.after(10*time.Second, func() {
 			w.isLossy, w.log, w.durable = true, nil, nil // the other agent has replaced the log
 			w.forgetKills(func(*worldPod) bool { return true })
-			w.step(node.Read{}, "the state folder is another agent's")
+			w.step(node.LogRead{}, "the state folder is another agent's")
 		})
 	case delay == 0:
 		w.read()
@@ -240,7 +240,7 @@ func (w *world) read() {
 		}
 		last[e.key] = e
 	}
-	in, logged := node.Read{SameBoot: w.logBoot == w.boot}, map[node.Key]*node.Pod{} // logged: those that were signalled
+	in, logged := node.LogRead{SameBoot: w.logBoot == w.boot}, map[node.Key]*node.Pod{} // logged: those that were signalled
 	for _, key := range order {
 		if key == "" {
 			in.Entries.Shutdown = &node.Shutdown{}
@@ -316,7 +316,7 @@ func (w *world) stepRecovering(in node.Input, what string) (effects []node.Effec
 		}
 	}()
 	switch in := in.(type) {
-	case node.Pending:
+	case node.HostAnswered:
 		w.hostAnswered = true
 	case node.Event:
 		w.hostAnswered = w.hostAnswered || in.Host
@@ -376,7 +376,7 @@ func (w *world) carryOut(e node.Effect) {
 	switch e.Do {
 	case node.Prepare, node.Hold, node.Unmount, node.OnRelease:
 		w.call(e, longest, func(err error) {
-			w.step(node.Answered{Call: e.Call, Err: err}, string(e.Do)+" returns")
+			w.step(node.CallReturned{Call: e.Call, Err: err}, string(e.Do)+" returns")
 		})
 	case node.Sync:
 		log := slices.Clip(w.log)
@@ -384,7 +384,7 @@ func (w *world) carryOut(e node.Effect) {
 			if err == nil {
 				w.durable = log
 			}
-			w.step(node.Answered{Call: e.Call, Err: err}, "the log is synced")
+			w.step(node.CallReturned{Call: e.Call, Err: err}, "the log is synced")
 		})
 	case node.List:
 		w.list(e)
@@ -400,14 +400,14 @@ func (w *world) carryOut(e node.Effect) {
 		}
 	case node.Store, node.NewLog:
 		w.store(e)
-	case node.Release:
+	case node.ReleaseLock:
 		w.isHeld = false
 		w.maybePowerOff()
-	case node.Retake:
+	case node.RetakeLock:
 		w.isHeld = w.chance(2)
-	case node.HoldAgain:
+	case node.TakeNextLock:
 		w.isHeld = true
-	case node.Suspend, node.Report, node.CountPod, node.OnPlan, node.Log, node.LogError, node.Begins, node.RecordEvent, node.CountBucket:
+	case node.KeepLock, node.Report, node.CountPod, node.OnPlan, node.Log, node.LogError, node.LogDrainBegins, node.RecordEvent, node.CountBucket:
 	}
 }
 
@@ -486,7 +486,7 @@ func (w *world) answerWhenEnded(p *worldPod, late time.Duration, returns func(er
 // tell sends a message about a pod to the API server. The message may arrive although the call fails. A final status
 // arrives before the call's deadline or never, as StatusFlusher demands.
 func (w *world) tell(e node.Effect) {
-	p, what := w.podOf(e.Pod.Key), e.What
+	p, what := w.podOf(e.Pod.Key), e.Message
 	if !w.apiServes {
 		returns := w.begin(e, func(err error) { w.step(node.MessageAnswered{Call: e.Call, Key: p.Key, Err: err}, "") })
 		w.failLate(e, returns)

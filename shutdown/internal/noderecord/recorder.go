@@ -74,7 +74,7 @@ func (r *Recorder) Step(at time.Time, in node.Input, text string, effects []node
 		r.add(judge.NodeFact{What: judge.NodeCancelled, Shutdown: s.Number})
 	}
 	// Another drain of the same shutdown begins. This is recorded before its timetable, which may end later than the old one.
-	if slices.ContainsFunc(effects, func(e node.Effect) bool { return e.Do == node.Retake }) {
+	if slices.ContainsFunc(effects, func(e node.Effect) bool { return e.Do == node.RetakeLock }) {
 		r.add(judge.NodeFact{What: judge.NodeRetaken})
 	}
 	r.addTimetable()
@@ -96,14 +96,14 @@ func (r *Recorder) addInput(in node.Input, text string, effects int) {
 		r.add(judge.NodeFact{What: judge.NodeKilled, Pod: string(in.Key), Call: in.Call, Failed: in.Err != nil, NoRetry: in.NoRetry})
 	case node.Published:
 		r.add(judge.NodeFact{What: judge.NodePublished, Call: in.Call, Failed: in.Err != nil})
-	case node.Answered:
+	case node.CallReturned:
 		if r.syncs[in.Call] {
 			r.add(judge.NodeFact{What: judge.NodeSynced, Call: in.Call})
 		}
 		if r.steps[in.Call] {
 			r.add(judge.NodeFact{What: judge.NodeStepped, Call: in.Call})
 		}
-	case node.Start:
+	case node.StaticPodStarts:
 		r.add(judge.NodeFact{What: judge.NodeStarts, Pod: string(in.Key)})
 	case node.RunEnds:
 		r.runHasEnded = true
@@ -139,7 +139,7 @@ func (r *Recorder) addTimetable() {
 	}
 	table := s.Timetable
 	f := judge.NodeFact{
-		What: judge.NodeWindows, Shutdown: s.Number, WaitEnd: table.WaitEnd(), ReleaseBy: table.ReleaseBy(), Planned: s.Planned,
+		What: judge.NodeWindows, Shutdown: s.Number, WaitEnd: table.WaitEnd(), ReleaseBy: table.ReleaseBy(), Planned: s.HasFinalTable,
 		ByTerminateAll: isOwn(s), NoLog: !r.HasLog,
 	}
 	for i, b := range table.Budget.Buckets {
@@ -177,7 +177,7 @@ func (r *Recorder) Effect(e node.Effect) {
 	case node.Kill:
 		f := judge.NodeFact{What: judge.NodeKill, Pod: string(e.Pod.Key), Call: e.Call, Seconds: e.Seconds, Until: e.Until}
 		if s := r.Draining(); s != nil {
-			f.Shutdown, f.ByTerminateAll, f.Done = s.Number, isOwn(s), s.Done
+			f.Shutdown, f.ByTerminateAll, f.Done = s.Number, isOwn(s), s.DoneBuckets
 		}
 		r.add(f)
 	case node.Publish:
@@ -192,11 +192,11 @@ func (r *Recorder) Effect(e node.Effect) {
 		}
 	case node.CountPod:
 		r.add(judge.NodeFact{What: judge.NodeCounted, Pod: string(e.Pod.Key), Failed: e.Pod.Ended.IsZero()})
-	case node.Suspend:
+	case node.KeepLock:
 		r.add(judge.NodeFact{What: judge.NodeSuspended, Until: e.Until})
-	case node.Release:
+	case node.ReleaseLock:
 		r.add(judge.NodeFact{What: judge.NodeReleased})
-	case node.HoldAgain:
+	case node.TakeNextLock:
 		r.add(judge.NodeFact{What: judge.NodeHeldAgain})
 	case node.Report:
 		f := judge.NodeFact{What: judge.NodeReported, Shutdown: e.Shutdown.Number}
@@ -204,7 +204,7 @@ func (r *Recorder) Effect(e node.Effect) {
 			f.Pods = append(f.Pods, string(p.Key))
 		}
 		r.add(f)
-	case node.List, node.SendMessage, node.OnPlan, node.Retake, node.Log, node.LogError, node.Begins, node.RecordEvent, node.CountBucket:
+	case node.List, node.SendMessage, node.OnPlan, node.RetakeLock, node.Log, node.LogError, node.LogDrainBegins, node.RecordEvent, node.CountBucket:
 		// irrelevant for the judge, or recorded elsewhere
 	}
 }
@@ -216,7 +216,7 @@ func (r *Recorder) EndStep(calls int) {
 		f.Shutdown = s.Number
 	}
 	if s := r.Draining(); s != nil {
-		f.Drain, f.Done = s.Number, s.Done
+		f.Drain, f.Done = s.Number, s.DoneBuckets
 	}
 	r.add(f)
 	r.newest = r.node.Shutdown()

@@ -51,8 +51,8 @@ func checkShutdown(s *node.Shutdown, now time.Time) error {
 		return errors.New("cancelled is true, but it has not ended or is announced")
 	case s.Timetable != nil && s.Ended.IsZero() && len(s.Announced) == 0:
 		return errors.New("it has a timetable, but is neither announced nor over")
-	case s.Done < 0 || s.Done > 0 && s.Timetable == nil:
-		return fmt.Errorf("done is %d, with a timetable: %v", s.Done, s.Timetable != nil)
+	case s.DoneBuckets < 0 || s.DoneBuckets > 0 && s.Timetable == nil:
+		return fmt.Errorf("done is %d, with a timetable: %v", s.DoneBuckets, s.Timetable != nil)
 	}
 	first := bootTime()
 	if len(s.Announced) == 0 { // the shutdown may be of an earlier boot
@@ -76,8 +76,8 @@ func checkTimetable(s *node.Shutdown, now time.Time) error {
 	t := s.Timetable
 	errs := []error{t.Check()}
 	if count := len(t.Budget.Buckets); count > 0 {
-		if s.Done > count {
-			errs = append(errs, fmt.Errorf("done is %d of %d buckets", s.Done, count))
+		if s.DoneBuckets > count {
+			errs = append(errs, fmt.Errorf("done is %d of %d buckets", s.DoneBuckets, count))
 		}
 		if lastEnd := t.Budget.Buckets[count-1].End; lastEnd-waitSlack > t.Budget.WaitEnd {
 			errs = append(errs, fmt.Errorf("budget.waitEndNanoseconds %d is before the last bucket's endNanoseconds %d", t.Budget.WaitEnd, lastEnd))
@@ -94,16 +94,16 @@ func checkPod(p *node.Pod, now time.Time) error {
 		return errors.New("it has no object")
 	case p.Object.Namespace != p.Namespace || p.Object.Name != p.Name || podkey.Of(p.Object) != p.Key:
 		return fmt.Errorf("its object is that of pod %s with the key %q", podkey.Name(p.Object), podkey.Of(p.Object))
-	case p.Granted < 0:
-		return fmt.Errorf("grantedSeconds %d must not be negative", p.Granted)
+	case p.GrantedSeconds < 0:
+		return fmt.Errorf("grantedSeconds %d must not be negative", p.GrantedSeconds)
 	case isSignalled && !p.Policy.IsKnown():
 		return fmt.Errorf("policy %q is not known", p.Policy)
-	case p.Shutdown < 0 || p.Shutdown > math.MaxInt32:
-		return fmt.Errorf("shutdown %d is not from 0 to %d", p.Shutdown, math.MaxInt32)
+	case p.SignalledBy < 0 || p.SignalledBy > math.MaxInt32:
+		return fmt.Errorf("shutdown %d is not from 0 to %d", p.SignalledBy, math.MaxInt32)
 	case hasDeadline != isSignalled || hasPolicy != isSignalled:
 		return errors.New("signalled, deadline and policy must be all set or all unset")
 	}
-	for _, number := range p.Joined {
+	for _, number := range p.StillRanIn {
 		if number < 1 || number > math.MaxInt32 {
 			return fmt.Errorf("joined %d is not from 1 to %d", number, math.MaxInt32)
 		}
@@ -113,5 +113,5 @@ func checkPod(p *node.Pod, now time.Time) error {
 			checkOptional("signalled", p.Signalled, minTime(), maxTime()), checkOptional("deadline", p.Deadline, minTime(), maxTime()))
 	}
 	return errors.Join(checkOptional("signalled", p.Signalled, bootTime(), now),
-		checkOptional("deadline", p.Deadline, p.Signalled, p.Signalled.Add(graceperiod.Duration(p.Granted))))
+		checkOptional("deadline", p.Deadline, p.Signalled, p.Signalled.Add(graceperiod.Duration(p.GrantedSeconds))))
 }

@@ -105,7 +105,7 @@ func wholePod(t testing.TB) *node.Pod {
 			fill(t, v.Field(i))
 		}
 	}
-	p.Object, p.Policy, p.Granted, p.Deadline, p.Ended = wholeObject(), node.LeaveAsIs, 20, at(3010), at(3020)
+	p.Object, p.Policy, p.GrantedSeconds, p.Deadline, p.Ended = wholeObject(), node.LeaveAsIs, 20, at(3010), at(3020)
 	requireFilled(t, v)
 	return p
 }
@@ -123,7 +123,7 @@ func wholeShutdown(t testing.TB) *node.Shutdown {
 	v := reflect.ValueOf(s).Elem()
 	fill(t, v)
 	requireFilled(t, v)
-	s.Done, s.Timetable, s.Cancelled = 1, table(), false
+	s.DoneBuckets, s.Timetable, s.Cancelled = 1, table(), false
 	return s
 }
 
@@ -165,8 +165,8 @@ func TestADamagedShutdownIsLeftOut(t *testing.T) {
 		"at of an announcement 1970-01-01T01:00:01Z":     func(s *node.Shutdown) { s.Announced[0].At = at(3601) },
 		"cancelled is true, but it has not ended or is":  func(s *node.Shutdown) { s.Cancelled = true },
 		"it has a timetable, but is neither announced":   func(s *node.Shutdown) { s.Announced, s.Ended = nil, time.Time{} },
-		"done is -1, with a timetable: true":             func(s *node.Shutdown) { s.Done = -1 },
-		"done is 3 of 2 buckets":                         func(s *node.Shutdown) { s.Done = 3 },
+		"done is -1, with a timetable: true":             func(s *node.Shutdown) { s.DoneBuckets = -1 },
+		"done is 3 of 2 buckets":                         func(s *node.Shutdown) { s.DoneBuckets = 3 },
 		"done is 1, with a timetable: false":             func(s *node.Shutdown) { s.Timetable = nil },
 		"received of the timetable 1969-12-31T23:59:59":  func(s *node.Shutdown) { s.Timetable.Received = at(-1) },
 		"received of the timetable 1970-01-01T01:00:":    func(s *node.Shutdown) { s.Timetable.Received = at(3601) },
@@ -190,10 +190,10 @@ func TestADamagedPodIsLeftOut(t *testing.T) {
 		"it has no object": func(p *node.Pod) { p.Object = nil },
 		`its object is that of pod text/text with the key "text"`:              func(p *node.Pod) { p.Key = "texu" },
 		`its object is that of pod text/other with the key "text"`:             func(p *node.Pod) { p.Object.Name = "other" },
-		"grantedSeconds -9223372036854775808 must not be negative":             func(p *node.Pod) { p.Granted = math.MinInt64 },
+		"grantedSeconds -9223372036854775808 must not be negative":             func(p *node.Pod) { p.GrantedSeconds = math.MinInt64 },
 		`policy "x" is not known`:                                              func(p *node.Pod) { p.Policy = "x" },
-		"shutdown -1 is not from 0 to":                                         func(p *node.Pod) { p.Shutdown = -1 },
-		"joined 0 is not from 1 to":                                            func(p *node.Pod) { p.Joined = []int{1, 0} },
+		"shutdown -1 is not from 0 to":                                         func(p *node.Pod) { p.SignalledBy = -1 },
+		"joined 0 is not from 1 to":                                            func(p *node.Pod) { p.StillRanIn = []int{1, 0} },
 		"signalled, deadline and policy must be all set or all unset":          func(p *node.Pod) { p.Signalled = time.Time{} },
 		"signalled, deadline and policy must be all set or all":                func(p *node.Pod) { p.Deadline = time.Time{} },
 		`policy "" is not known`:                                               func(p *node.Pod) { p.Policy = "" },
@@ -283,9 +283,9 @@ func TestEveryTimetableIsAccepted(t *testing.T) {
 		s := wholeShutdown(t)
 		table := timetable.New(r)
 		for shortened := range 3 {
-			s.Timetable, s.Done = table, random.IntN(len(schedule)+1)
+			s.Timetable, s.DoneBuckets = table, random.IntN(len(schedule)+1)
 			require.NoError(t, checkShutdown(s, now()), "%+v, shortened %d times", r, shortened)
-			r.Old, r.DoneBuckets, r.Received = table, s.Done, r.Received.Add(upTo(time.Minute))
+			r.Old, r.DoneBuckets, r.Received = table, s.DoneBuckets, r.Received.Add(upTo(time.Minute))
 			r.HostEnd = r.Received.Add(upTo(time.Minute))
 			table = timetable.New(r)
 		}

@@ -30,7 +30,7 @@ type agent struct {
 // newAgent starts an agent with a log. event is the shutdown that the host has announced; nil: none.
 func newAgent(now time.Time, log Contents, event *source.Event) *agent {
 	a := &agent{n: node.New(node.Config{Schedule: plan.Schedule{{Seconds: 20}, {Priority: 10, Seconds: 10}}}), now: now, graceEnds: map[string]time.Time{}}
-	for _, in := range []node.Input{node.Opening{}, node.Read{Entries: log.Entries, SameBoot: log.SameBoot}, node.Limit(30 * time.Second), node.Pending{Known: true, Event: event}} {
+	for _, in := range []node.Input{node.LogOpening{}, node.LogRead{Entries: log.Entries, SameBoot: log.SameBoot}, node.HostLimit(30 * time.Second), node.HostAnswered{Known: true, Event: event}} {
 		a.step(in)
 	}
 	return a

@@ -23,7 +23,7 @@ func TestTheLastEntryOfEachEntityCounts(t *testing.T) {
 	l.Begin(entries(shutdown(1), pod("a"), pod("b")))
 	l.Append(entriesOfPods(signalled("b")))
 	second := shutdown(1)
-	second.Done = 1
+	second.DoneBuckets = 1
 	l.Append(entries(second, ended("a")))
 	times := statelog.Times{StartTime: at(1), EndTime: at(2)}
 	l.SaveTimes(times)
@@ -242,12 +242,12 @@ func TestUnencodableEntriesAreErrors(t *testing.T) {
 	dir := t.TempDir()
 	l := openLog(t, options(dir))
 	strange := shutdown(2)
-	strange.Wall = time.Date(20000, 1, 1, 0, 0, 0, 0, time.UTC)
+	strange.BeganWallTime = time.Date(20000, 1, 1, 0, 0, 0, 0, time.UTC)
 	err := await(t, l.Append(entries(strange, pod("a"))))
 	require.ErrorContains(t, err, "failed to store the shutdown state in "+logPath(dir)+": ")
 	require.ErrorContains(t, err, "year")
 	late := signalled("c")
-	late.Ended = strange.Wall
+	late.Ended = strange.BeganWallTime
 	require.ErrorContains(t, await(t, l.Append(entriesOfPods(late))), "year")
 	closeLog(t, l)
 	require.Equal(t, entriesOfPods(pod("a")), nextAgentReads(t, dir).Entries)
@@ -266,15 +266,15 @@ func TestAppendCopiesItsEntries(t *testing.T) {
 	dir := t.TempDir()
 	l := statelog.New(options(dir))
 	s, p := shutdown(1), ended("a")
-	s.Errors, p.Joined = []string{"failed"}, []int{2}
+	s.Errors, p.StillRanIn = []string{"failed"}, []int{2}
 	written := l.Append(entries(s, p))
-	s.Errors[0], s.Announced[0].Origin, s.Done, p.Joined[0], p.StatusAccepted = "", "", 1, 0, true // the caller changes what it has passed
+	s.Errors[0], s.Announced[0].Origin, s.DoneBuckets, p.StillRanIn[0], p.StatusAccepted = "", "", 1, 0, true // the caller changes what it has passed
 	_, err := l.Lock(t.Context())
 	require.NoError(t, err)
 	requireWritten(t, written)
 	closeLog(t, l)
 	s, p = shutdown(1), ended("a") // as they were
-	s.Errors, p.Joined = []string{"failed"}, []int{2}
+	s.Errors, p.StillRanIn = []string{"failed"}, []int{2}
 	require.Equal(t, entries(s, p), nextAgentReads(t, dir).Entries)
 }
 

@@ -122,10 +122,10 @@ func drainWith(found Contents) {
 			}
 		}
 		for _, in := range []node.Input{
-			node.Opening{},
-			node.Read{Entries: found.Entries, SameBoot: sameBoot},
-			node.Limit(30 * time.Second),
-			node.Pending{Known: true, Event: &source.Event{}},
+			node.LogOpening{},
+			node.LogRead{Entries: found.Entries, SameBoot: sameBoot},
+			node.HostLimit(30 * time.Second),
+			node.HostAnswered{Known: true, Event: &source.Event{}},
 			node.Event{Host: true},
 			node.Event{Host: true, Event: source.Event{Cancelled: true}},
 			node.Event{Host: true},

@@ -114,7 +114,7 @@ func entriesOfPods(pods ...*node.Pod) node.Entries { return node.Entries{Pods: p
 func shutdown(number int) *node.Shutdown {
 	table := timetable.New(timetable.Request{Schedule: plan.Schedule{{Priority: 0, Seconds: 20}, {Priority: 10, Seconds: 10}}, Received: at(time.Hour), HostEnd: at(time.Hour + 30*time.Second)})
 	return &node.Shutdown{
-		Number: number, Kind: "reboot", Origin: "logind", Began: at(time.Hour), Wall: time.Date(2026, 9, 30, 12, 0, 0, 1, time.UTC),
+		Number: number, Kind: "reboot", Origin: "logind", Began: at(time.Hour), BeganWallTime: time.Date(2026, 9, 30, 12, 0, 0, 1, time.UTC),
 		Announced: []node.Announcement{{Host: true, Origin: "logind", Kind: "reboot", Deadline: at(time.Hour + 30*time.Second)}},
 		Timetable: table,
 	}
@@ -136,7 +136,7 @@ func pod(name string) *node.Pod {
 // signalled returns a pod that shutdown 1 has begun to kill.
 func signalled(name string) *node.Pod {
 	p := pod(name)
-	p.Shutdown, p.Policy, p.Granted, p.Signalled, p.Deadline = 1, node.SetTerminal, 20, at(time.Hour), at(time.Hour+20*time.Second)
+	p.SignalledBy, p.Policy, p.GrantedSeconds, p.Signalled, p.Deadline = 1, node.SetTerminal, 20, at(time.Hour), at(time.Hour+20*time.Second)
 	return p
 }
 
