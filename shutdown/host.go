@@ -93,6 +93,6 @@ func (s *shell) HostCapped(err error) {
 // updateLimit tells the core (package node) how long the host waits, by the host's newest grant.
 func (s *shell) updateLimit() {
 	if granted, known := s.host.Load().Granted(); known {
-		s.step(node.HostLimit(cmp.Or(granted, -1))) // a grant of 0 means that the host does not wait; a Limit of 0 means no limit
+		s.step(node.HostLimit(cmp.Or(granted, -1))) // a grant of 0 means that the host does not wait; a HostLimit of 0 means no limit
 	}
 }

@@ -84,7 +84,7 @@ func reportOf(s *node.Shutdown, pods []*node.Pod) Report {
 		r.Pods = append(r.Pods, PodReport{
 			Namespace: p.Namespace, Name: p.Name, UID: uidOf(p), Priority: p.Priority, Bucket: p.Bucket,
 			GrantedSeconds: p.GrantedSeconds, Started: wall(p.Signalled), Ended: wall(p.Ended), Outcome: p.Outcome, Error: p.Error,
-			Unflushed: s.SendsStatuses && !p.StatusAccepted && p.IsTerminal(), Joined: p.SignalledBy != s.Number,
+			Unflushed: s.SendsStatuses && !p.StatusAccepted && p.GetsFinalStatus(), Joined: p.SignalledBy != s.Number,
 		})
 	}
 	return r

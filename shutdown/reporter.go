@@ -74,7 +74,7 @@ func (s *shell) sendPod(e node.Effect) {
 		name, send, pod = "FlushPod", s.flusher.FlushPod, withFinalStatus(e.Pod, s.log.TimeOf(e.Pod.Ended))
 	case node.NotReady:
 		name, send = "MarkNotReady", s.marker.MarkNotReady
-	case node.Ready:
+	case node.ReadyAgain:
 		name, send = "RestoreReadiness", s.marker.RestoreReadiness
 	}
 	name = "Options.Reporter." + name + " for pod " + e.Pod.Namespace + "/" + e.Pod.Name

@@ -1,6 +1,7 @@
 package node
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"slices"
@@ -9,6 +10,7 @@ import (
 	"github.com/kubegrace/kubegrace/internal/times"
 	"github.com/kubegrace/kubegrace/shutdown/internal/timetable"
 	"github.com/kubegrace/kubegrace/shutdown/plan"
+	"github.com/kubegrace/kubegrace/shutdown/source"
 )
 
 // minDrainTime is the least time of a drain, so that pods are signalled even if the host or the limit leaves no time. A Prepare
@@ -18,8 +20,11 @@ const minDrainTime = 300 * time.Millisecond
 
 // This file handles announcements and withdrawals in each state.
 
-// apply handles an event of the host or of Trigger. An announcement begins, shortens or resumes a shutdown. A cancellation
-// withdraws earlier announcements of the same announcer. The shutdown is cancelled when no announcement is left.
+// apply handles an announcement or a cancellation of a shutdown by the host or by Trigger. An announcement begins, shortens or
+// resumes a shutdown. A cancellation withdraws earlier announcements, and the shutdown is cancelled if none is left.
+//
+// If the state log is not read yet, it may have an unfinished shutdown of the previous agent. n keeps the cancellation, which is
+// then applied to that shutdown too.
 func (e Event) apply(n *Node) {
 	switch {
 	case n.runEnded:
@@ -27,11 +32,11 @@ func (e Event) apply(n *Node) {
 	case !e.Cancelled:
 		n.handleAnnouncement(n.announcement(e), e.WallTime)
 	case e.Host: // the host has cancelled its shutdown
-		n.newestHostInput = e // it may be about the shutdown in a log that is read later
+		n.newestHostInput = e
 		n.withdrawHostAnnouncements()
 	default: // Trigger has cancelled its shutdown
 		wasAnnounced := n.withdraw(e.withdraws)
-		if n.awaitsLog { // it may be about the shutdown in the log, which is not read yet
+		if n.awaitsLog {
 			n.cancelsBeforeLog = append(n.cancelsBeforeLog, e)
 		} else if !wasAnnounced {
 			n.log(fmt.Sprintf("Trigger has announced no shutdown of origin %q, the cancellation changes nothing", e.Origin))
@@ -45,23 +50,24 @@ func (e Event) withdraws(a Announcement) bool {
 	return !a.Host && (e.Origin == "" || a.Origin == e.Origin)
 }
 
-// announcement returns the announcement that an event, received now, makes.
+// announcement returns the announcement that an event makes, which is received now.
 func (n *Node) announcement(e Event) Announcement {
 	a := Announcement{Host: e.Host, Origin: e.Origin, Kind: e.Kind, At: n.now, Deadline: e.Deadline}
-	n.setDeadline(&a)
+	n.setMissingDeadline(&a)
 	return a
 }
 
-// setDeadline sets the deadline of a host's announcement that has none, if it is known how long the host waits. An announcement
-// of an earlier drain stays without one.
-func (n *Node) setDeadline(a *Announcement) {
+// setMissingDeadline sets the deadline of a host's announcement that has none, if it is known how long the host waits. An
+// announcement of an earlier drain stays without one.
+func (n *Node) setMissingDeadline(a *Announcement) {
 	lacksDeadline := a.Host && a.Deadline.IsZero()
 	if lacksDeadline && a.isOfNewestDrain() && n.hostLimit != 0 {
 		a.Deadline = a.At.Add(max(n.hostLimit, 0)) // a negative limit: the host does not wait
 	}
 }
 
-// apply records how long the host waits, and shortens the drain in progress if that is less than was known.
+// apply records how long the host waits after an announcement. If the drain in progress was announced without a deadline, it
+// now gets one, and may have less time.
 func (l HostLimit) apply(n *Node) {
 	n.hostLimit = time.Duration(l)
 	if n.state != StateDraining { // the next announcement uses n.limit
@@ -71,7 +77,7 @@ func (l HostLimit) apply(n *Node) {
 	before := s.HostEnd
 	for i := range s.Announced {
 		a := &s.Announced[i]
-		n.setDeadline(a)
+		n.setMissingDeadline(a)
 		if a.isOfNewestDrain() {
 			s.HostEnd = times.Earlier(s.HostEnd, a.Deadline)
 		}
@@ -82,22 +88,23 @@ func (l HostLimit) apply(n *Node) {
 	}
 }
 
-// handleAnnouncement lets an announcement begin a shutdown or, if one is in progress, resume it, shorten it or begin
-// another drain of it. wall is when the announcement was received, by the wall clock.
-func (n *Node) handleAnnouncement(a Announcement, wall time.Time) {
+// handleAnnouncement begins a shutdown or, if one is in progress, resumes or shortens it or begins another drain of it. wallTime
+// is when the announcement was received, by the wall clock.
+func (n *Node) handleAnnouncement(a Announcement, wallTime time.Time) {
 	s := n.shutdown
 	if !a.Deadline.IsZero() && !n.now.Before(a.Deadline) {
 		n.emit(Effect{Do: LogError, Text: fmt.Sprintf("The deadline of the shutdown announced by %q has passed: pods get 0 s", a.Origin)})
 	}
 	switch n.state {
 	case StateNone, StateAwaitingLog:
-		n.beginShutdown(a, wall)
-	case StateAwaitingHost:
-		if n.hasTimeLeft(s) && s.matches(a) {
-			n.resume(&a)
-		} else { // the log's shutdown is over, or of another kind
+		n.beginShutdown(a, wallTime)
+	case StateAwaitingHost: // s is the previous agent's shutdown
+		if n.hasTimeLeft(s) && s.mayBeOfKind(a.Kind) {
+			s.announce(a)
+			n.resume()
+		} else {
 			n.abandonPreviousShutdown()
-			n.beginShutdown(a, wall)
+			n.beginShutdown(a, wallTime)
 		}
 	case StateDraining:
 		before := s.HostEnd
@@ -106,56 +113,59 @@ func (n *Node) handleAnnouncement(a Announcement, wall time.Time) {
 		if !s.HostEnd.Equal(before) {
 			n.drain.shortenTable(n)
 		}
-	case StateReleased:
-		if isNewAnnouncer := s.announce(a); isNewAnnouncer { // a repeated announcement begins no other drain
+	case StateReleased: // an announcement that is only repeated begins no other drain
+		if isNewAnnouncer := s.announce(a); isNewAnnouncer {
 			n.restartDrain()
 		}
 		n.markDirty(s)
 	}
 }
 
-// saysNone reports whether the host has answered that no shutdown is pending.
+// saysNonePending reports whether the host has answered that no shutdown is pending.
 func (p HostAnswered) saysNonePending() bool { return p.Known && (p.Event == nil || p.Event.Cancelled) }
 
-// apply handles the host's answer. A pending shutdown counts as announced, unless its time is over: no drain begins then. If
-// none is pending, the host's earlier announcements are withdrawn. If the host does not know, the state log decides.
+// apply handles the host's answer whether a shutdown is pending. If one is, it counts as announced. If none is, the host's earlier
+// announcements are withdrawn. If the host does not know, the previous agent's shutdown continues without its answer.
 func (p HostAnswered) apply(n *Node) {
 	n.newestHostInput = p
 	switch {
 	case n.runEnded:
-		return
 	case !p.Known:
 		n.decideWithoutHost()
-		return
 	case p.saysNonePending():
 		n.withdrawHostAnnouncements()
-		return
-	}
-	a := n.announcement(Event{Event: *p.Event, Host: true})
-	hasPassed := !p.Event.Deadline.IsZero() && !n.now.Before(p.Event.Deadline)
-	// isOverByLog: the log's shutdown may be this one, and its drain would no longer wait for pods.
-	isOverByLog := n.state == StateAwaitingHost && !n.hasTimeLeft(n.shutdown) && n.shutdown.matches(a)
-	switch {
-	case hasPassed || isOverByLog:
-		n.handleExpired(a)
-	case n.state == StateReleased: // it is the shutdown whose lock is released: no other drain begins
-		n.shutdown.announce(a)
-		n.markDirty(n.shutdown)
 	default:
-		n.handleAnnouncement(a, p.WallTime)
+		n.handlePending(*p.Event, p.WallTime)
 	}
 }
 
-// handleExpired handles a pending shutdown whose deadline has passed. No drain begins. If the log has a
-// shutdown that may be this one, its lock is released, and the final statuses of its pods are sent.
+// handlePending handles a shutdown that is pending at the host. It counts as announced, but no drain begins if its time is over or
+// if its lock was released already. wallTime is when the host has answered, by the wall clock.
+func (n *Node) handlePending(e source.Event, wallTime time.Time) {
+	a := n.announcement(Event{Event: e, Host: true})
+	hasPassed := !e.Deadline.IsZero() && !n.now.Before(e.Deadline)
+	isPreviousOver := n.state == StateAwaitingHost && !n.hasTimeLeft(n.shutdown) && n.shutdown.mayBeOfKind(a.Kind)
+	switch {
+	case hasPassed || isPreviousOver:
+		n.handleExpired(a)
+	case n.state == StateReleased:
+		n.shutdown.announce(a)
+		n.markDirty(n.shutdown)
+	default:
+		n.handleAnnouncement(a, wallTime)
+	}
+}
+
+// handleExpired handles a pending shutdown whose deadline has passed. No drain begins. If the previous agent has left a shutdown
+// that may be this one, the lock is released, and the final statuses of its pods are sent.
 func (n *Node) handleExpired(a Announcement) {
 	switch n.state {
-	case StateAwaitingHost:
+	case StateAwaitingHost: // n.shutdown is the previous agent's
 		n.shutdown.announce(a)
 		n.markDirty(n.shutdown)
 		n.publish(n.shutdown)
-		n.giveUpPodsWithoutKill()
-		n.emit(Effect{Do: KeepLock, Until: n.now}) // only a suspended lock can be released
+		n.giveUpInterruptedKills()
+		n.emit(Effect{Do: KeepLock, Until: n.now}) // without KeepLock, ReleaseLock would do nothing
 		n.release(n.shutdown)
 	case StateNone, StateAwaitingLog:
 		n.log("The host reports a pending shutdown whose deadline has passed")
@@ -164,8 +174,8 @@ func (n *Node) handleExpired(a Announcement) {
 }
 
 // withdrawHostAnnouncements withdraws what the host has announced, because the host has cancelled its shutdown or has none
-// pending. The shutdown is cancelled, unless Trigger has announced it too. In StateUnsettled the agent has waited for this
-// answer, and settleByLog decides how the shutdown of the log continues.
+// pending. The shutdown is cancelled, unless Trigger has announced it too. In StateAwaitingHost this is the answer that the
+// previous agent's shutdown has waited for, so it is cancelled or resumed now.
 func (n *Node) withdrawHostAnnouncements() {
 	switch n.state {
 	case StateNone, StateAwaitingLog:
@@ -178,8 +188,8 @@ func (n *Node) withdrawHostAnnouncements() {
 	}
 }
 
-// withdraw removes the announcements that match; wasAnnounced says that there were any. If none remains, the
-// shutdown is cancelled.
+// withdraw removes the announcements of the shutdown in progress that match; wasAnnounced says that there were any. If none
+// remains, the shutdown is cancelled.
 func (n *Node) withdraw(match func(Announcement) bool) (wasAnnounced bool) {
 	s := n.shutdown
 	if n.state == StateNone || n.state == StateAwaitingLog { // no shutdown is in progress
@@ -195,24 +205,23 @@ func (n *Node) withdraw(match func(Announcement) bool) (wasAnnounced bool) {
 	return true
 }
 
-// settleByLog decides, by what the state log has, how the log's unfinished shutdown continues: the host has not confirmed
-// it. If no announcement of it is left, it is cancelled. If it has time left, it resumes; otherwise it ends. In any
-// state other than StateUnsettled settleByLog does nothing.
+// decideWithoutHost decides how the previous agent's shutdown continues, if that awaits the host, which does not confirm it. If no
+// announcement of it is left, it is cancelled. If it has time left, it resumes. Otherwise it ends.
 func (n *Node) decideWithoutHost() {
 	switch {
-	case n.state != StateAwaitingHost: // there is nothing to settle
+	case n.state != StateAwaitingHost:
 	case len(n.shutdown.Announced) == 0:
 		n.cancel()
 	case n.hasTimeLeft(n.shutdown):
-		n.resume(nil) // nil: the log alone decides
+		n.resume()
 	default:
 		n.abandonPreviousShutdown()
 	}
 }
 
-// apply leaves StateUnsettled by the log alone in three cases: an adopted lock shows that the host waits, only Trigger has
-// announced the log's shutdown, or its time is over anyway. Otherwise the state stays StateUnsettled: the host may still
-// answer.
+// apply handles a host that cannot be reached. The previous agent's shutdown awaits its answer no longer if an adopted lock shows
+// that the host waits, if only Trigger has announced the shutdown, or if its time is over anyway. Otherwise it still waits: the
+// host may answer later.
 func (u HostUnreached) apply(n *Node) {
 	n.newestHostInput = u
 	if n.state != StateAwaitingHost || n.runEnded {
@@ -224,11 +233,11 @@ func (u HostUnreached) apply(n *Node) {
 	}
 }
 
-// beginShutdown begins a new shutdown and its drain, because of the announcement a. wall is when a was received, by
-// the wall clock.
-func (n *Node) beginShutdown(a Announcement, wall time.Time) {
+// beginShutdown begins a new shutdown and its drain, because of the announcement a. wallTime is when a was received, by the wall
+// clock.
+func (n *Node) beginShutdown(a Announcement, wallTime time.Time) {
 	n.lastShutdownNumber++
-	s := &Shutdown{Number: n.lastShutdownNumber, Began: n.now, BeganWallTime: wall}
+	s := &Shutdown{Number: n.lastShutdownNumber, Began: n.now, BeganWallTime: wallTime}
 	n.shutdown = s
 	s.announce(a)
 	n.startDrain(s)
@@ -236,37 +245,30 @@ func (n *Node) beginShutdown(a Announcement, wall time.Time) {
 	n.emit(Effect{Do: RecordEvent, Text: textDetected})
 }
 
-// policy returns the pod policy for the kind of a shutdown. It also reports what is wrong with the policy, if anything is.
+// policy returns the pod policy for the kind of a shutdown. An error of the policy is reported.
 func (n *Node) policy(s *Shutdown) Policy {
 	n.reportPolicyError(s)
-	if p := n.policies.Of[s.Kind]; p != "" {
-		return p
-	}
-	return SetTerminal
+	return cmp.Or(n.policies.Of[s.Kind], SetTerminal)
 }
 
-// reportPolicyError reports, once, what is wrong with the pod policy for the kind of a shutdown, if anything is.
+// reportPolicyError reports what is wrong with the pod policy for the kind of a shutdown, if anything is.
 func (n *Node) reportPolicyError(s *Shutdown) {
 	if text := n.policies.Errors[s.Kind]; text != "" {
 		n.reportError(s, text)
 	}
 }
 
-// resume continues the shutdown of the log with its deadlines. a is the announcement that confirms the shutdown, and
-// may shorten the deadlines; nil: none does, the log alone decided.
-func (n *Node) resume(a *Announcement) {
+// resume continues the previous agent's shutdown with the deadlines that the log has for it, or with earlier ones if the host now
+// shuts down earlier.
+func (n *Node) resume() {
 	s := n.shutdown
-	if a != nil {
-		s.announce(*a)
-	}
 	s.Ended = time.Time{}
 	n.emit(Effect{Do: RecordEvent, Text: textDetected})
 	n.startDrain(s)
 	n.drain.shortenTable(n) // also if the log is damaged so that its timetable ends after HostEnd
 }
 
-// startDrain begins the drain of a new or resumed shutdown. Pods of earlier shutdowns that are still terminating
-// join it.
+// startDrain begins the drain of a new or resumed shutdown. Pods of earlier shutdowns that are still terminating belong to it too.
 func (n *Node) startDrain(s *Shutdown) {
 	n.setState(StateDraining)
 	n.addRunningPodsToReport(s)
@@ -281,18 +283,17 @@ func (n *Node) startDrain(s *Shutdown) {
 	n.continueKills()
 }
 
-// restartDrain begins another drain of a shutdown. The lock was released, and then another announcer announced the shutdown
-// too: the last one in s.Announced. The earlier announcements get a zero At, because they are not of the new drain. HostEnd
-// becomes the newest deadline, or an earlier announcement's deadline if that is sooner and has not passed.
+// restartDrain begins another drain of a shutdown whose lock was released, because another announcer has announced it too. That
+// announcement is the last one in s.Announced.
 func (n *Node) restartDrain() {
 	s := n.shutdown
-	for i := range len(s.Announced) - 1 {
-		s.Announced[i].At = time.Time{}
-	}
-	s.HostEnd = s.Announced[len(s.Announced)-1].Deadline
-	for _, a := range s.Announced {
-		if n.now.Before(a.Deadline) {
-			s.HostEnd = times.Earlier(s.HostEnd, a.Deadline)
+	last := len(s.Announced) - 1
+	s.HostEnd = s.Announced[last].Deadline
+	for i := range last {
+		earlier := &s.Announced[i]
+		earlier.At = time.Time{} // it is not of the new drain
+		if isAhead := n.now.Before(earlier.Deadline); isAhead {
+			s.HostEnd = times.Earlier(s.HostEnd, earlier.Deadline)
 		}
 	}
 	s.DoneBuckets, s.Ended, s.HasFinalTable, s.isReported = 0, time.Time{}, false, false // these were of the previous drain
@@ -305,7 +306,7 @@ func (n *Node) restartDrain() {
 	n.drain.begin(n, s)
 }
 
-// cancel cancels the shutdown. No further pod is signalled. Signalled pods keep their grace periods, and kills that
+// cancel cancels the shutdown. Pods that were not signalled keep running. Signalled pods keep their grace periods, and kills that
 // were given up are retried.
 func (n *Node) cancel() {
 	s := n.shutdown
@@ -325,7 +326,7 @@ func (n *Node) cancel() {
 	n.emit(Effect{Do: TakeNextLock})
 }
 
-// clearKillPlanned records, for the next agent, that no drain plans to kill any pod any more.
+// clearKillPlanned records in the state log, for the next agent, that no drain plans to kill any pod any more.
 func (n *Node) clearKillPlanned() {
 	for _, p := range n.pods.all {
 		if p.KillPlanned {
@@ -335,10 +336,9 @@ func (n *Node) clearKillPlanned() {
 	}
 }
 
-// endUnsettled ends the unfinished shutdown that an earlier agent left in the log, when it does not continue: its
-// time is over, the host has announced another one, or the host has not answered in time. The state goes from
-// StateUnsettled to StateNone. Kills that have begun continue until their own deadlines, no others begin, and the
-// agent takes a new lock.
+// abandonPreviousShutdown ends the previous agent's shutdown, which has awaited the host, without resuming it: its time is over,
+// the host has announced another one, or the host has not answered in time. Kills that have begun continue until their own
+// deadlines, no others begin, and the agent takes a new lock.
 func (n *Node) abandonPreviousShutdown() {
 	s := n.shutdown
 	s.Announced = nil
@@ -355,21 +355,27 @@ func (n *Node) abandonPreviousShutdown() {
 
 // updateState makes the state changes that follow from time or from other changes, rather than from an input.
 func (n *Node) updateState() {
-	isUnsettled := n.state == StateAwaitingHost && !n.runEnded
-	if isUnsettled && !n.awaitHostUntil.IsZero() && n.reachedOrWakeAt(n.awaitHostUntil) {
+	isAwaitLimited := n.state == StateAwaitingHost && !n.runEnded && !n.awaitHostUntil.IsZero()
+	if isAwaitLimited && n.reachedOrWakeAt(n.awaitHostUntil) {
 		n.abandonPreviousShutdown()
 	}
 	n.advanceTerminateAll()
-	// Publish that no shutdown is in progress: after a shutdown of this agent, and also at its start, in case a previous
-	// agent has published a shutdown. At the start this waits for the host's answer: that shutdown may still be pending.
-	isIdle := n.state == StateNone && !n.runEnded
-	hasPublished := n.api.wantedState != nil
-	if isIdle && (n.newestHostInput != nil || hasPublished) {
-		n.publish(nil)
+	if isIdle := n.state == StateNone && !n.runEnded; isIdle {
+		n.publishNoShutdown()
 	}
 }
 
-// release ends the shutdown, stores its end, and then releases the lock.
+// publishNoShutdown publishes that no shutdown is in progress: after a shutdown of this agent, and also at its start, in case the
+// previous agent has published a shutdown. That shutdown may still be pending, so at the start it waits until the host has
+// answered or proves to be unreachable.
+func (n *Node) publishNoShutdown() {
+	hasPublished := n.api.wantedState != nil
+	if hasPublished || n.newestHostInput != nil {
+		n.publish(nil) // nil: no shutdown
+	}
+}
+
+// release ends the shutdown, stores its end, and then releases the inhibitor lock.
 func (n *Node) release(s *Shutdown) {
 	s.Ended = n.now
 	n.markDirty(s)
@@ -396,13 +402,11 @@ func (RunEnds) apply(n *Node) {
 }
 
 // tableRequest returns what a timetable is made from. received is when the event that begins the drain was received,
-// and hostEnd is when the host shuts down (zero: not known).
-//
-// A host that waits 30 s leaves slightly less than 30 s when its event is received. If up to 100 ms are missing to a whole
-// second, received moves back by them, so that no grace period loses a second. A host or a limit that leaves less than
-// minDrainTime counts as if it left minDrainTime.
+// and hostEnd is when the host shuts down (zero: not known). A host or a limit that leaves less than minDrainTime counts as if it
+// left minDrainTime.
 func (n *Node) tableRequest(s *Shutdown, received, hostEnd time.Time) timetable.Request {
 	if !hostEnd.IsZero() {
+		// A host that waits 30 s leaves slightly less when its event is received. No grace period must lose a second by that.
 		missing := time.Second - hostEnd.Sub(received)%time.Second // to the next whole second
 		if missing <= times.Lag {
 			received = received.Add(-missing)
@@ -419,19 +423,20 @@ func (n *Node) tableRequest(s *Shutdown, received, hostEnd time.Time) timetable.
 	}
 }
 
-// newTable returns the timetable of a drain until its first list. makeFinalTable then replaces it.
+// preliminaryTable returns the timetable that a drain has until its first list. makeFinalTable then replaces it.
 func (n *Node) preliminaryTable(s *Shutdown, received time.Time) *timetable.Table {
 	return timetable.New(n.tableRequest(s, received, s.HostEnd))
 }
 
-// schedule returns the configured schedule. Without one it returns a single bucket, as long as the longest grace period of a
-// pod, but at least defaultSeconds. Before the drain is planned the pods are not known, and the bucket is 68 years long.
-func (n *Node) schedule(isPlanned bool) plan.Schedule {
+// schedule returns the configured schedule. Without one it returns a single bucket. In the final timetable the bucket is as long as
+// the longest grace period of a pod, but at least defaultSeconds. In the preliminary one, for which the pods are not known, it has no
+// limit in practice.
+func (n *Node) schedule(isFinal bool) plan.Schedule {
 	if len(n.Schedule) > 0 {
 		return n.Schedule
 	}
-	if !isPlanned {
-		return plan.Schedule{{Seconds: math.MaxInt32}}
+	if !isFinal {
+		return plan.Schedule{{Seconds: math.MaxInt32}} // 68 years
 	}
 	seconds := defaultSeconds
 	for _, p := range n.pods.all {

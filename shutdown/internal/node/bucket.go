@@ -9,7 +9,7 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown/plan"
 )
 
-// beginBucket starts the bucket d.bucket with a list of the pods, or the final list if all buckets are over.
+// beginBucket begins the bucket d.bucket with a new list of the pods. If all buckets are over, it requests the final list.
 func (d *drain) beginBucket(n *Node) (moved bool) {
 	if areAllOver := d.bucket >= len(d.shutdown.Timetable.Schedule()); areAllOver {
 		return d.enterStage(n, finalListing)
@@ -18,7 +18,7 @@ func (d *drain) beginBucket(n *Node) (moved bool) {
 	return d.enterStage(n, listing)
 }
 
-// finishBucket records for the next agent that the bucket is over, and starts the next one.
+// finishBucket stores, for the next agent, that the bucket is over, and begins the next one.
 func (d *drain) finishBucket(n *Node) (moved bool) {
 	d.bucket++
 	d.shutdown.DoneBuckets = d.bucket
@@ -26,13 +26,10 @@ func (d *drain) finishBucket(n *Node) (moved bool) {
 	return d.beginBucket(n)
 }
 
-// killBucketWhenListed waits for a new list, and then begins to kill the pods of the bucket. How long it waits:
-//
-//   - If an earlier list was received: for answerTimeout. It then uses the earlier list.
-//   - If no list was received yet: until the end of the bucket's window. From answerTimeout on it kills the pods that the
-//     log names, because no others are known.
+// killBucketWhenListed waits for a new list, and then begins to kill the pods of the bucket. If an earlier list was received, it
+// waits for answerTimeout, and then uses that list. Before the first list it waits until the end of the bucket's window. From
+// answerTimeout on it then kills the pods that the state log names, because no others are known.
 func (d *drain) killBucketWhenListed(n *Node) (moved bool) {
-	schedule := d.shutdown.Timetable.Schedule()
 	d.window = d.shutdown.Timetable.Window(d.bucket, n.now)
 	hasAnyList, answerEnd := n.lister.listCount > 0, d.stageBegan.Add(answerTimeout)
 	waitUntil := answerEnd
@@ -40,9 +37,9 @@ func (d *drain) killBucketWhenListed(n *Node) (moved bool) {
 		waitUntil = d.window.End
 	}
 	if !d.awaitNewList(n, times.Earlier(waitUntil, d.shutdown.WaitEnd())) {
-		if !hasAnyList && n.reachedOrWakeAt(answerEnd) { // kill the pods of the log
+		if !hasAnyList && n.reachedOrWakeAt(answerEnd) {
 			n.lister.reportTimeout(n)
-			d.killBucket(n, schedule.Index)
+			d.killPodsOfBucket(n)
 			d.finishNotReadyWaits(n)
 		}
 		return false
@@ -50,24 +47,23 @@ func (d *drain) killBucketWhenListed(n *Node) (moved bool) {
 	if !d.hasNewList(n) {
 		n.lister.reportTimeout(n)
 	}
-	d.killBucket(n, schedule.Index)
-	if len(d.picked) == 0 || schedule[d.bucket].Seconds <= 0 { // the drain does not wait for a bucket of 0 s
+	d.killPodsOfBucket(n)
+	hasTime := d.shutdown.Timetable.Schedule()[d.bucket].Seconds > 0
+	if len(d.podsOfBucket) == 0 || !hasTime { // nothing to wait for
 		return d.finishBucket(n)
 	}
 	return d.enterStage(n, awaitingNotReady)
 }
 
-// finishNotReadyWaits kills the picked pods whose NotReady the API server has not accepted in time (notReadyBy). It
-// returns false while a pod still waits. Once none does, it reports how many pods were killed in this way.
+// finishNotReadyWaits kills the pods of the bucket whose NotReady the API server has not accepted in time. It returns false
+// while a pod still waits for that. Once none does, it reports how many pods were killed in this way.
 func (d *drain) finishNotReadyWaits(n *Node) (isOver bool) {
-	stillWaits := func(p *Pod) bool { // kills p if its time to wait is over
-		if p.awaitsNotReady && n.reachedOrWakeAt(p.message.notReadyBy) {
-			n.killWithoutNotReady(p)
+	awaitsNotReady := func(p *Pod) bool { return p.awaitsNotReady }
+	for p := d.nextAwaited(d.podsOfBucket, awaitsNotReady); p != nil; p = d.nextAwaited(d.podsOfBucket, awaitsNotReady) {
+		if !n.reachedOrWakeAt(p.message.notReadyBy) {
+			return false
 		}
-		return p.awaitsNotReady
-	}
-	if d.awaitsAny(d.picked, stillWaits) {
-		return false
+		n.killWithoutNotReady(p)
 	}
 	if d.killedWithoutNotReady > 0 {
 		n.reportError(d.shutdown, fmt.Sprintf("failed to mark %d pods not ready: %s", d.killedWithoutNotReady, failureOrTimeout(d.notReadyFailure)))
@@ -76,18 +72,19 @@ func (d *drain) finishNotReadyWaits(n *Node) (isOver bool) {
 	return true
 }
 
-// killBucket sets the pods of the current bucket NotReady and kills them. indexOf returns the index of the bucket for a priority.
-func (d *drain) killBucket(n *Node, indexOf func(priority int32) int) {
-	due := d.pickPodsToKill(n, func(p *Pod) bool { return d.isKilledNow(indexOf(p.Priority)) })
-	slices.SortFunc(due, (*Pod).compare)
-	d.picked = append(d.picked, due...)
-	for _, p := range due {
+// killPodsOfBucket sets the pods of the current bucket NotReady and kills them.
+func (d *drain) killPodsOfBucket(n *Node) {
+	schedule := d.shutdown.Timetable.Schedule()
+	newlyPicked := d.pickPodsToKill(n, func(p *Pod) bool { return d.isKilledNow(schedule.Index(p.Priority)) })
+	slices.SortFunc(newlyPicked, (*Pod).compare)
+	d.podsOfBucket = append(d.podsOfBucket, newlyPicked...)
+	for _, p := range newlyPicked {
 		n.markNotReadyThenKill(p, d.window.Ready)
 	}
 }
 
-// includes reports whether the pods of a bucket are killed in the current one. A bucket whose time was cut to 0 kills no pods:
-// the next bucket that has time kills them. A bucket that is configured with 0 s kills only its own pods.
+// isKilledNow reports whether the pods of a bucket are killed together with those of the current one. A bucket whose time was cut to
+// 0 kills no pods: the next bucket that has time kills them. A bucket that is configured with 0 s kills only its own pods.
 func (d *drain) isKilledNow(bucket int) bool {
 	current := d.shutdown.Timetable.Budget.Buckets[d.bucket]
 	if hasTime := current.Pods > 0; hasTime {
@@ -97,9 +94,11 @@ func (d *drain) isKilledNow(bucket int) bool {
 	return isConfiguredWithoutTime && bucket == d.bucket
 }
 
-// pick returns the due pods for which isWanted is true and that this drain has not picked yet, and marks them as picked.
+// pickPodsToKill returns those of the pods to kill for which isWanted is true and that this drain has not picked yet, and marks
+// them as picked.
 func (d *drain) pickPodsToKill(n *Node, isWanted func(*Pod) bool) []*Pod {
-	picked := matching(n.pods.all, func(p *Pod) bool { return p.pickedByDrain != d.number && n.mustBeKilled(p) && isWanted(p) })
+	isNew := func(p *Pod) bool { return p.pickedByDrain != d.number }
+	picked := matching(n.pods.all, func(p *Pod) bool { return isNew(p) && n.mustBeKilled(p) && isWanted(p) })
 	for _, p := range picked {
 		p.pickedByDrain = d.number
 	}
@@ -113,16 +112,16 @@ const (
 	minKillTime = 10 * time.Millisecond
 )
 
-// isStillListed reports whether the final list has a pod whose kill has succeeded. The list of a correct agent may lag behind, so
-// this counts only if the kill ended at least listLag before the list was requested, or took less than minKillTime and so cannot
-// have stopped anything. A kill with the outcome "NotFound" had nothing to stop.
+// isStillListed reports whether the final list has a pod as running whose kill has succeeded. The list of a correct agent may lag
+// behind, so this counts only if the kill ended at least listLag before the list was requested, or took less than minKillTime and
+// so cannot have stopped anything.
 func (d *drain) isStillListed(n *Node, p *Pod) bool {
-	wasStopped := p.pickedByDrain == d.number && !p.Ended.IsZero() && p.Outcome != "NotFound"
-	isListed := p.lastListedIn == n.lister.listCount && !p.isListedAsEnded()
-	listedAfterEnd := n.lister.newestCall > p.lastCallAtEnd
+	hasFoundNothing := p.Outcome == "NotFound"
+	hasKilled := p.pickedByDrain == d.number && p.hasEnded() && !hasFoundNothing
+	isListedAsRunning := n.isInNewestList(p) && !p.isListedAsEnded()
 	wasShort := p.Ended.Sub(p.Signalled) < minKillTime
 	endedLongBefore := d.stageBegan.Sub(p.Ended) >= listLag // the list was requested at stageBegan
-	return wasStopped && isListed && listedAfterEnd && (wasShort || endedLongBefore)
+	return hasKilled && isListedAsRunning && n.isNewestListAfterEndOf(p) && (wasShort || endedLongBefore)
 }
 
 // logStillListed logs that the final list has pods whose kills have succeeded. Such a kill may have returned before the pod had
@@ -135,7 +134,7 @@ func (d *drain) logStillListed(n *Node) {
 	}
 }
 
-// killLateWhenListed waits for the final list, and then kills the due pods that no bucket has picked, such as pods that
+// killLatePodsWhenListed waits for the final list, and then kills the pods that no bucket has picked, such as pods that
 // were first listed after their bucket. They get the remaining time.
 func (d *drain) killLatePodsWhenListed(n *Node) (moved bool) {
 	if !d.awaitNewList(n, times.Earlier(d.stageBegan.Add(answerTimeout), d.shutdown.WaitEnd())) {
@@ -147,8 +146,9 @@ func (d *drain) killLatePodsWhenListed(n *Node) (moved bool) {
 	d.bucket = lastWithTime(d.shutdown.Timetable.Budget.Buckets)
 	if n.now.Before(d.shutdown.WaitEnd()) {
 		d.window = d.shutdown.Timetable.Window(d.bucket, n.now)
-		d.picked = d.pickPodsToKill(n, func(*Pod) bool { return true })
-		for _, p := range d.picked { // shortenTable kills them again if the host leaves less time
+		anyPod := func(*Pod) bool { return true }
+		d.podsOfBucket = d.pickPodsToKill(n, anyPod)
+		for _, p := range d.podsOfBucket { // shortenTable kills them again if the host leaves less time
 			n.killInCurrentBucket(p)
 		}
 	}

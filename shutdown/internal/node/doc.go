@@ -12,4 +12,15 @@
 // Resuming a drain runs the same code as starting one.
 //
 // All times count from the boot, time.Unix(0, 0), so that they mean the same to the next agent.
+//
+// The terms:
+//
+//   - The host or a caller of Trigger announces a shutdown, and may cancel it.
+//   - A drain is one pass through the timetable of a shutdown, or the whole of TerminateAll. It kills the pods bucket by bucket: a
+//     bucket has the pods of a range of priorities, and its window is the time that the timetable leaves for them.
+//   - A pod is signalled when its first kill begins. Its kill is given up when it has failed and is not retried.
+//   - The API server first gets NotReady for a pod and, once the pod has ended, its final status, which is pending until the
+//     server accepts it.
+//   - The previous agent of this node has left its shutdown and pods in the state log. If that shutdown is unfinished, it awaits
+//     the host, which may have cancelled it in the meantime.
 package node

@@ -38,9 +38,9 @@ const (
 	releasing              // OnRelease
 )
 
-// String returns what the call of a stage is named in the errors of the report, at the beginning of a sentence: "Prepare
+// callName returns the name of the stage's call in the errors of the report, at the beginning of a sentence: "Prepare
 // failed: ...", "The unmount of the volumes did not return in time". Only the stages named here make a call.
-func (s stage) String() string {
+func (s stage) callName() string {
 	switch s {
 	case preparing:
 		return "Prepare"
@@ -69,16 +69,16 @@ type drain struct {
 	stageBegan      time.Time
 	listCountBefore int // how many lists had been received when the stage began: it waits for another one
 
-	call        int // the call that the stage waits for; 0: none
-	hasReturned bool
-	callErr     error // the result of the call
+	call            int // the call that the stage waits for; 0: none
+	hasCallReturned bool
+	callErr         error // the result of the call
 
 	wasFirstListEmpty bool             // the first list was empty, and a second one is awaited
 	bucket            int              // the index of the current bucket
 	window            timetable.Window // of the current bucket
 	bucketBegan       time.Time
-	picked            []*Pod // the pods of the current bucket
-	firstAwaited      int    // findAwaited begins at this index
+	podsOfBucket      []*Pod // that the current bucket kills
+	awaitedIndex      int    // nextAwaited begins at this index
 
 	killedWithoutNotReady int    // how many pods of the bucket were killed before the API server had accepted NotReady
 	notReadyFailure       string // the last error of the call for one of them; "": none
@@ -99,32 +99,34 @@ func (d *drain) begin(n *Node, s *Shutdown) {
 }
 
 // stop stops the drain, if one is in progress: it signals no further pod, cancels the call that the stage waits for
-// (such as Prepare or Unmount), and no longer sends NotReady for pods whose kills wait for that. Kills in progress
-// continue.
+// (such as Prepare or Unmount), and no longer sends NotReady. Kills in progress continue.
 func (d *drain) stop(n *Node) {
 	if d.call != 0 {
 		n.emit(Effect{Do: Abort, Call: d.call})
 	}
-	for _, p := range d.picked {
+	for _, p := range d.podsOfBucket {
 		p.awaitsNotReady = false
 		n.queueWantedMessage(p)
 	}
 	*d = drain{number: d.number} // the next drain gets the next number
 }
 
-// findAwaited moves d.firstAwaited to the first pod for which the stage still waits: isAwaited is true for that pod. If there
-// is none, found is false. The next call in the same stage begins at that pod, so that not every Step checks every pod.
-func (d *drain) awaitsAny(pods []*Pod, isAwaited func(*Pod) bool) (found bool) {
-	for d.firstAwaited < len(pods) && !isAwaited(pods[d.firstAwaited]) {
-		d.firstAwaited++
+// nextAwaited returns the first of the pods for which the stage still waits; nil: it waits for none any more. The next call in the
+// same stage begins at that pod, so that not every Step checks every pod.
+func (d *drain) nextAwaited(pods []*Pod, isAwaited func(*Pod) bool) *Pod {
+	for d.awaitedIndex < len(pods) {
+		if p := pods[d.awaitedIndex]; isAwaited(p) {
+			return p
+		}
+		d.awaitedIndex++
 	}
-	return d.firstAwaited < len(pods)
+	return nil
 }
 
 // hasNewList reports whether a list was received since the stage began.
 func (d *drain) hasNewList(n *Node) bool { return n.lister.listCount > d.listCountBefore }
 
-// awaitNewList returns false while the stage has to wait for a new list, at most until the given time. Failed lists are repeated.
+// awaitNewList returns false while the stage has to wait for a new list, at most until the given time. Failed calls are repeated.
 func (d *drain) awaitNewList(n *Node, until time.Time) (isOver bool) {
 	if d.hasNewList(n) || n.reachedOrWakeAt(until) {
 		return true
@@ -133,67 +135,70 @@ func (d *drain) awaitNewList(n *Node, until time.Time) (isOver bool) {
 	return false
 }
 
-// enterStage enters a stage: it resets what belongs to the previous stage, and starts the call of the new one, if it has
-// one. It always returns true, so that a method that returns moved can end with it.
+// enterStage enters a stage, and starts what the stage then waits for. It always returns true, so that a method that returns moved
+// can end with it.
 func (d *drain) enterStage(n *Node, s stage) (moved bool) {
-	d.stage, d.stageBegan = s, n.now
-	d.call, d.hasReturned, d.callErr = 0, false, nil
-	d.firstAwaited = 0
-	steps := n.Options.Steps
-	switch s {
-	case preparing:
-		if steps.Prepare && !d.shutdown.hasCalledPrepare {
-			d.call = n.startCall(Effect{Do: Prepare, Until: d.prepareEnd()})
-		}
-	case planning, listing, finalListing:
-		d.listCountBefore, d.picked = n.lister.listCount, nil
-		if isFirstBucket := s == listing && d.bucket == 0; isFirstBucket && n.lister.isFresh(n) {
-			d.listCountBefore-- // the list of the stage planning was received in this step, and counts for this stage too
-		} else {
-			n.lister.call(n)
-		}
-	case holding:
-		if steps.Hold && !d.shutdown.IsHoldOver {
-			d.call = n.startCall(Effect{Do: Hold, Until: d.shutdown.Timetable.HoldEnd()})
-		}
-	case unmounting:
-		if steps.Unmount {
-			d.call = n.startCall(Effect{Do: Unmount, Pods: d.picked, Until: d.window.UnmountsEnd})
-		}
-	case syncing:
-		if !d.shutdown.isTerminateAll {
-			d.call = n.startCallAfterStore(Effect{Do: Sync})
-		}
-	case releasing:
-		if !d.shutdown.isTerminateAll {
-			d.call = n.startCall(Effect{Do: OnRelease, Until: d.shutdown.releaseBy()})
-		}
-	default:
+	d.stage, d.stageBegan, d.awaitedIndex = s, n.now, 0
+	d.hasCallReturned, d.callErr = false, nil
+	d.call = d.startStageCall(n)
+	if s == planning || s == listing || s == finalListing {
+		d.requestList(n)
 	}
 	return true
+}
+
+// startStageCall starts the call of the current stage and returns its number; 0: the stage has no call, or the call is not needed.
+func (d *drain) startStageCall(n *Node) (number int) {
+	s, steps := d.shutdown, n.Options.Steps
+	switch {
+	case d.stage == preparing && steps.Prepare && !s.hasCalledPrepare:
+		return n.startCall(Effect{Do: Prepare, Until: d.prepareEnd()})
+	case d.stage == holding && steps.Hold && !s.IsHoldOver:
+		return n.startCall(Effect{Do: Hold, Until: s.Timetable.HoldEnd()})
+	case d.stage == unmounting && steps.Unmount:
+		return n.startCall(Effect{Do: Unmount, Pods: d.podsOfBucket, Until: d.window.UnmountsEnd})
+	case d.stage == syncing && !s.isTerminateAll:
+		return n.startCallAfterStore(Effect{Do: Sync})
+	case d.stage == releasing && !s.isTerminateAll:
+		return n.startCall(Effect{Do: OnRelease, Until: s.releaseBy()})
+	default:
+		return 0
+	}
+}
+
+// requestList makes the current stage wait for a new list of the pods, from which it picks the pods to kill.
+func (d *drain) requestList(n *Node) {
+	d.listCountBefore, d.podsOfBucket = n.lister.listCount, nil
+	isFirstBucket := d.stage == listing && d.bucket == 0
+	if isFirstBucket && n.lister.isFresh(n) {
+		d.listCountBefore-- // the list of the stage planning was received in this step, and counts for this stage too
+	} else {
+		n.lister.call(n)
+	}
 }
 
 // prepareEnd returns the deadline of Prepare: normally that of the timetable. An agent that resumes the drain calls Prepare
 // again, later than planned. Prepare then has its planned time, but at most half of the time that is left.
 func (d *drain) prepareEnd() time.Time {
 	table := d.shutdown.Timetable
-	prepare, half := table.Budget.Prepare, table.End().Sub(d.stageBegan)/2
-	end := times.Later(table.At(prepare), d.stageBegan.Add(min(prepare, half)))
+	planned := table.Budget.Prepare
+	halfOfRest := table.End().Sub(d.stageBegan) / 2
+	end := times.Later(table.At(planned), d.stageBegan.Add(min(planned, halfOfRest)))
 	return times.Earlier(end, table.WaitEnd())
 }
 
-// finishCall returns true if the stage waits for no call, or its call has returned or has timed out (at until). An
-// error or a timeout goes into the report. A call that has timed out is aborted.
+// finishCall returns false while the stage has to wait for its call, at most until the given time. An error or a timeout goes into
+// the report. A call that has timed out is aborted.
 func (d *drain) finishCall(n *Node, until time.Time) (isOver bool) {
-	hasSucceeded := d.hasReturned && d.callErr == nil
+	hasSucceeded := d.hasCallReturned && d.callErr == nil
 	switch {
-	case d.call == 0 || hasSucceeded:
-	case !d.hasReturned && !n.reachedOrWakeAt(until):
+	case d.call == 0 || hasSucceeded: // nothing to report
+	case !d.hasCallReturned && !n.reachedOrWakeAt(until):
 		return false
 	case n.now.Before(until): // the call has returned an error
-		n.reportError(d.shutdown, d.stage.String()+" failed: "+d.callErr.Error())
+		n.reportError(d.shutdown, d.stage.callName()+" failed: "+d.callErr.Error())
 	default: // an error after until counts as a timeout too: the call's context has ended
-		n.reportError(d.shutdown, d.stage.String()+" did not return in time")
+		n.reportError(d.shutdown, d.stage.callName()+" did not return in time")
 		n.emit(Effect{Do: Abort, Call: d.call})
 	}
 	d.call = 0
@@ -206,8 +211,8 @@ func (n *Node) advanceDrain() (moved bool) {
 	if s == nil {
 		return false
 	}
-	mustRelease := !s.isTerminateAll && n.reachedOrWakeAt(s.releaseBy()) // the lock, whatever the stage waits for
-	if mustRelease {
+	mustReleaseLock := !s.isTerminateAll && n.reachedOrWakeAt(s.releaseBy()) // whatever the stage waits for
+	if mustReleaseLock {
 		return d.finish(n)
 	}
 	switch d.stage {
@@ -229,7 +234,7 @@ func (n *Node) advanceDrain() (moved bool) {
 	case awaitingNotReady:
 		return d.finishNotReadyWaits(n) && d.enterStage(n, awaitingEnds)
 	case awaitingEnds:
-		if d.awaitsAny(d.picked, (*Pod).isTerminating) && !n.reachedOrWakeAt(d.window.KillsEnd) {
+		if d.nextAwaited(d.podsOfBucket, (*Pod).isTerminating) != nil && !n.reachedOrWakeAt(d.window.KillsEnd) {
 			return false
 		}
 		return d.enterStage(n, unmounting)
@@ -237,7 +242,7 @@ func (n *Node) advanceDrain() (moved bool) {
 		return d.finishCall(n, d.window.UnmountsEnd) && d.enterStage(n, flushing)
 	case flushing:
 		isLastBucket := d.bucket == len(s.Timetable.Schedule())-1 // flushingAll waits for this bucket's final statuses
-		if !isLastBucket && !n.finishFlush(d.picked, d.stageBegan, d.window.End) {
+		if !isLastBucket && !n.finishFlush(d.podsOfBucket, d.stageBegan, d.window.End) {
 			return false
 		}
 		n.emit(Effect{Do: CountBucket, Took: n.now.Sub(d.bucketBegan)})
@@ -246,7 +251,7 @@ func (n *Node) advanceDrain() (moved bool) {
 		return d.killLatePodsWhenListed(n)
 	case awaitingAllEnds:
 		isAwaited := func(p *Pod) bool { return p.isInReportOf(s) && p.isTerminating() }
-		if d.awaitsAny(n.pods.all, isAwaited) && !n.reachedOrWakeAt(s.WaitEnd()) {
+		if d.nextAwaited(n.pods.all, isAwaited) != nil && !n.reachedOrWakeAt(s.WaitEnd()) {
 			return false
 		}
 		return d.enterStage(n, flushingAll)
@@ -261,8 +266,8 @@ func (n *Node) advanceDrain() (moved bool) {
 	}
 }
 
-// finishPublish waits until the API server has accepted the node's state, or the time for publishing is over. Then it
-// starts the first bucket.
+// finishPublish waits until the API server has accepted the node's state, or the time for publishing is over. It then begins the
+// first bucket that is not over.
 func (d *drain) finishPublish(n *Node) (moved bool) {
 	s := d.shutdown
 	if s.isTerminateAll { // it publishes nothing, because the node stays up
@@ -270,7 +275,8 @@ func (d *drain) finishPublish(n *Node) (moved bool) {
 	}
 	if !s.IsPublishOver && !n.isPublished() {
 		publishTime := s.Timetable.Budget.Publish // 0: the node state is published while pods are killed
-		if !n.reachedOrWakeAt(times.Earlier(s.Timetable.PublishEnd(), d.stageBegan.Add(publishTime))) {
+		publishEnd := times.Earlier(s.Timetable.PublishEnd(), d.stageBegan.Add(publishTime))
+		if !n.reachedOrWakeAt(publishEnd) {
 			return false
 		}
 		if publishTime > 0 {
@@ -299,11 +305,12 @@ func (d *drain) finishFlushAll(n *Node) (moved bool) {
 	return d.enterStage(n, syncing)
 }
 
-// finish ends the drain and releases the lock. The report is made later, once the terminating pods have ended.
+// finish ends the drain, and releases the lock unless the drain is that of TerminateAll. The report is made once the terminating
+// pods have ended.
 func (d *drain) finish(n *Node) (moved bool) {
 	s := d.shutdown
 	if d.call != 0 {
-		n.reportError(s, d.stage.String()+" did not return in time")
+		n.reportError(s, d.stage.callName()+" did not return in time")
 	}
 	d.stop(n)
 	if s.isTerminateAll {

@@ -9,26 +9,26 @@ import (
 type Do string
 
 // The effects down to OnRelease are calls. The shell starts a call without waiting for it. The input with the call's
-// result has the effect's number, Call. The result is Answered where no other is named.
+// result has the effect's number, Call. The result is CallReturned where no other is named.
 const (
-	Prepare     Do = "Prepare"
-	List        Do = "List"   // list the pods; result: Listed
-	OnPlan      Do = "OnPlan" // call OnPlan with the timetable of Shutdown and the due Pods; no result
-	Hold        Do = "Hold"
+	Prepare     Do = "Prepare"     // call Options.Prepare
+	List        Do = "List"        // list the pods; result: Listed
+	OnPlan      Do = "OnPlan"      // call Options.OnPlan with the timetable of Shutdown and the Pods to kill; no result
+	Hold        Do = "Hold"        // call Options.Hold
 	Kill        Do = "Kill"        // kill Pod within Seconds; result: Killed
 	Unmount     Do = "Unmount"     // wait for the volumes of Pods until Until
-	SendMessage Do = "SendMessage" // send What of Pod to the API server until Until; result: MessageAnswered
+	SendMessage Do = "SendMessage" // send Message about Pod to the API server until Until; result: MessageAnswered
 	Publish     Do = "Publish"     // publish that Shutdown is in progress, or, if it is nil, that none is; result: Published
 	Sync        Do = "Sync"        // make the stored entries survive a power cut
-	OnRelease   Do = "OnRelease"
+	OnRelease   Do = "OnRelease"   // call Options.OnRelease
 
 	Abort          Do = "Abort"          // cancel the context of the call with the number Call
-	Store          Do = "Store"          // append Shutdown, if not nil, and Pods to the state log; ignored before Read
-	NewLog         Do = "NewLog"         // replace the state log by one with Shutdown and Pods; ignored before Read
+	Store          Do = "Store"          // append Shutdown, if not nil, and Pods to the state log; ignored before LogRead
+	NewLog         Do = "NewLog"         // replace the state log by one with Shutdown and Pods; ignored before LogRead
 	KeepLock       Do = "KeepLock"       // keep the lock, but release it at Until in any case
 	ReleaseLock    Do = "ReleaseLock"    // release the lock
 	RetakeLock     Do = "RetakeLock"     // take the lock again during a shutdown, if the host permits it
-	TakeNextLock   Do = "TakeNextLock"   // the shutdown is over: take the lock again
+	TakeNextLock   Do = "TakeNextLock"   // the shutdown is over: take a lock for the next one
 	Report         Do = "Report"         // pass the report of Shutdown to OnReport; Pods are those in it
 	Log            Do = "Log"            // log Text
 	LogError       Do = "LogError"       // log Text as an error
@@ -60,7 +60,7 @@ type Message string
 const (
 	FinalStatus Message = "FinalStatus"
 	NotReady    Message = "NotReady"
-	Ready       Message = "Ready"
+	ReadyAgain  Message = "ReadyAgain"
 )
 
 // The texts of the kubelet's events.
@@ -80,8 +80,8 @@ func (n *Node) startCall(e Effect) int {
 	return e.Call
 }
 
-// startCallAfterStore emits an effect that is a call, after the step's Store effect: what the call does must be in the
-// log first. It returns the call's number.
+// startCallAfterStore emits an effect that is a call, after the step's Store effect, because the state log must have what the call
+// does before it begins. It returns the call's number.
 func (n *Node) startCallAfterStore(e Effect) int {
 	n.lastCall++
 	e.Call = n.lastCall
@@ -92,7 +92,7 @@ func (n *Node) startCallAfterStore(e Effect) int {
 // log emits an effect that logs a text.
 func (n *Node) log(text string) { n.emit(Effect{Do: Log, Text: text}) }
 
-// reportError logs an error and adds it to the report of a shutdown, once.
+// reportError logs an error and adds it to the report of a shutdown, unless the report has it already.
 func (n *Node) reportError(s *Shutdown, text string) {
 	if n.addError(s, text) {
 		n.emit(Effect{Do: LogError, Text: text})

@@ -19,17 +19,17 @@ type (
 		Host     bool      // from the host, not from Trigger
 		WallTime time.Time // when the event was received, by the wall clock
 	}
-	// Pending is the host's answer whether a shutdown is pending. Known is false if the host cannot
-	// answer. Wall is when the answer was received, by the wall clock.
+	// HostAnswered is the host's answer whether a shutdown is pending. Known is false if the host cannot
+	// answer. WallTime is when the answer was received, by the wall clock.
 	HostAnswered struct {
 		Event    *source.Event // nil: none is pending
 		Known    bool
 		WallTime time.Time
 	}
-	// Unreached says that the host could not be reached within 5 s of the start of Run. Adopted says that
+	// HostUnreached says that the host could not be reached within 5 s of the start of Run. Adopted says that
 	// the agent holds the lock of the previous agent, so that the host waits for this agent.
 	HostUnreached struct{ Adopted bool }
-	// Limit is how long the host waits after it has announced a shutdown; 0: no limit; negative: it does not wait.
+	// HostLimit is how long the host waits after it has announced a shutdown; 0: no limit; negative: it does not wait.
 	HostLimit time.Duration
 	// Policies has the policy of each kind of shutdown; SetTerminal for a kind that is missing. Errors says what is wrong
 	// with the policy of a kind: each drain of that kind reports it.
@@ -37,13 +37,13 @@ type (
 		Of     map[source.Kind]Policy
 		Errors map[source.Kind]string
 	}
-	// Opening says that another agent owns the state folder, or that the log is still being read.
+	// LogOpening says that another agent owns the state folder, or that the log is still being read.
 	LogOpening struct{}
-	// Read has the entries of the state log; none if the log could not be read. SameBoot says that an
+	// LogRead has the entries of the state log; none if the log could not be read. SameBoot says that an
 	// agent of this boot wrote it. Otherwise its pods have ended, and its times are another boot's.
 	//
-	// Before Read the shell ignores Store and NewLog: if it replaced the old log and the agent then died, the final
-	// statuses that are pending in the old log would be lost. The effects of Read store all that the Node knows.
+	// Before LogRead the shell ignores Store and NewLog: if it replaced the old log and the agent then died, the final
+	// statuses that are pending in the old log would be lost. The effects of LogRead store all that the Node knows.
 	LogRead struct {
 		Entries  Entries
 		SameBoot bool
@@ -79,7 +79,7 @@ type (
 		Call int
 		Err  error
 	}
-	// Answered is the result of Prepare, Hold, Unmount, Sync or OnRelease.
+	// CallReturned is the result of Prepare, Hold, Unmount, Sync or OnRelease.
 	CallReturned struct {
 		Call int
 		Err  error
@@ -87,10 +87,10 @@ type (
 	// Failed is a failure that no other input reports, such as one of the log or the lock. It is logged, and a
 	// report names it.
 	Failed struct{ Text string }
-	// NotHeld says that no lock was held or adopted when the drain began, so that the host does not wait.
+	// LockNotHeld says that no lock was held or adopted when the drain began, so that the host does not wait.
 	LockNotHeld struct{}
-	// Start says that a static pod is about to start again. The final status of its previous run must not be sent any
-	// more: it would be taken for the status of the new run, which has the same UID.
+	// StaticPodStarts says that a static pod is about to start again. The final status of its previous run must not be sent
+	// any more: it would be taken for the status of the new run, which has the same UID.
 	StaticPodStarts struct{ Key Key }
 	// TerminateAll drains the node without a shutdown. From then on all pods are refused.
 	TerminateAll struct{ WallTime time.Time }
@@ -108,7 +108,7 @@ func (Tick) apply(*Node) {}
 // apply sets the policies for the pods that are killed from now on.
 func (p Policies) apply(n *Node) { n.policies = p }
 
-// apply enters StateOpening, unless a shutdown has begun already.
+// apply enters StateAwaitingLog, unless a shutdown has begun already.
 func (LogOpening) apply(n *Node) {
 	n.awaitsLog = true
 	if n.state == StateNone {
@@ -116,17 +116,18 @@ func (LogOpening) apply(n *Node) {
 	}
 }
 
-// apply logs the failure, unless the report of the current drain has it already, and adds it to that report. Without a
-// drain, it adds the failure to the report of the shutdown whose lock is released, or else to that of the next drain.
+// apply logs the failure, unless it is a repeated one, and adds it to a report: to that of the drain in progress, or else to that of
+// the shutdown whose lock is released, or else to that of the next drain.
 func (f Failed) apply(n *Node) {
-	isInReport := n.drain.shutdown != nil && slices.Contains(n.drain.shutdown.Errors, f.Text)
+	draining := n.drain.shutdown // nil: no drain is in progress
+	isInReport := draining != nil && slices.Contains(draining.Errors, f.Text)
 	if f.Text != n.loggedFailure && !isInReport {
 		n.emit(Effect{Do: LogError, Text: f.Text})
 		n.loggedFailure = f.Text
 	}
 	switch {
-	case n.drain.shutdown != nil:
-		n.addError(n.drain.shutdown, f.Text)
+	case draining != nil:
+		n.addError(draining, f.Text)
 	case n.state == StateReleased:
 		n.addError(n.shutdown, f.Text)
 	case !slices.Contains(n.failuresOutsideDrains, f.Text):
@@ -134,7 +135,7 @@ func (f Failed) apply(n *Node) {
 	}
 }
 
-// apply reports that no lock is held, if the host has announced the shutdown: only then is the host expected to wait.
+// apply adds to the report that no lock is held, if the host has announced the shutdown: only then is it expected to wait.
 func (LockNotHeld) apply(n *Node) {
 	s := n.drain.shutdown
 	if s == nil || s.isTerminateAll { // TerminateAll needs no lock
@@ -145,9 +146,9 @@ func (LockNotHeld) apply(n *Node) {
 	}
 }
 
-// apply records the result of the call that the current stage waits for. It ignores results of earlier calls.
+// apply records the result of the call that the drain's current stage waits for. It ignores the results of other calls.
 func (a CallReturned) apply(n *Node) {
 	if d := &n.drain; d.call == a.Call {
-		d.hasReturned, d.callErr = true, a.Err
+		d.hasCallReturned, d.callErr = true, a.Err
 	}
 }

@@ -28,8 +28,9 @@ func (p *Pod) grace() *int64 {
 	return p.Object.Spec.TerminationGracePeriodSeconds
 }
 
-// planObject returns the object from which the timetable reads the pod's grace period. If there is no schedule, a pod without a
-// grace period gets the default of 30 s: the only bucket is as long as the longest grace period of any pod, which may be more.
+// objectForTimetable returns the object from which the timetable reads the pod's grace period. If there is no schedule, a pod
+// without a grace period gets the default of 30 s, and not the time of its bucket: the only bucket is as long as the longest grace
+// period of any pod.
 func (n *Node) objectForTimetable(p *Pod) *v1.Pod {
 	object := p.Object
 	if object == nil {
@@ -44,22 +45,24 @@ func (n *Node) objectForTimetable(p *Pod) *v1.Pod {
 }
 
 // markNotReadyThenKill sends NotReady for a pod, so that services send the pod no more requests. The pod is killed once the API
-// server has accepted NotReady, or at killBy. It is killed at once if
-//
-//   - NotReady is off;
-//   - NotReady would change nothing, because the pod is deleted or was signalled already;
-//   - killBy has come;
-//   - or the API server is taken to be down: the node state was to be published first, and the server has accepted nothing since.
+// server has accepted NotReady, or at killBy. It is killed at once if NotReady would not be sent or accepted in time, or would
+// change nothing.
 func (n *Node) markNotReadyThenKill(p *Pod, killBy time.Time) {
-	changesPod := n.Options.Steps.Readiness && !p.Deleted && !p.isSignalled()
-	// publish resets acceptedAt.
-	isServerUp := !n.Options.Steps.Publish || !n.api.acceptedAt.IsZero()
-	if changesPod && isServerUp && n.now.Before(killBy) {
+	isAlreadyNotReady := p.Deleted || p.isSignalled()
+	isUseful := n.Options.Steps.Readiness && !isAlreadyNotReady
+	if isUseful && n.isServerUp() && n.now.Before(killBy) {
 		p.awaitsNotReady, p.message.notReadyBy = true, killBy
 		n.queueWantedMessage(p)
 	} else {
 		n.killInCurrentBucket(p)
 	}
+}
+
+// isServerUp reports whether the API server is taken to be up. It is taken to be down if it has accepted nothing since the node
+// state to publish last changed, that is, since the drain began: publish then sets acceptedAt to zero.
+func (n *Node) isServerUp() bool {
+	hasAcceptedSomething := !n.api.acceptedAt.IsZero()
+	return hasAcceptedSomething || !n.Options.Steps.Publish
 }
 
 // killAfterNotReady kills a pod if its kill waits for NotReady. Call it when that wait is over.
@@ -70,8 +73,8 @@ func (n *Node) killAfterNotReady(p *Pod) {
 	}
 }
 
-// killWithoutNotReady kills a pod if its kill waits for NotReady, although the API server has not accepted it. The drain's
-// report counts the pod.
+// killWithoutNotReady kills a pod if its kill still waits for NotReady, because the time to wait is over. The drain's report
+// counts the pod.
 func (n *Node) killWithoutNotReady(p *Pod) {
 	if p.awaitsNotReady {
 		n.drain.killedWithoutNotReady++
@@ -96,7 +99,7 @@ func (n *Node) killInCurrentBucket(p *Pod) {
 		}
 		p.shortenDeadline(times.Later(d.window.KillsEnd, n.now))
 	}
-	p.isKillGivenUp, p.retryKillAt = false, time.Time{}
+	p.isKillGivenUp, p.retryKillAt = false, time.Time{} // an earlier kill may have failed
 	n.markPodDirty(p)
 	n.queueWantedMessage(p)
 	n.startKill(p)
@@ -110,7 +113,7 @@ func (p *Pod) shortenDeadline(end time.Time) {
 	}
 }
 
-// kill starts a kill that lasts until the pod's deadline, unless a kill in progress ends then or earlier.
+// startKill starts a kill of a pod, which lasts until the pod's deadline, unless a kill in progress lasts no longer.
 func (n *Node) startKill(p *Pod) {
 	for _, inProgress := range p.killsInProgress {
 		if endsInTime := !inProgress.deadline.After(p.Deadline); endsInTime {
@@ -122,15 +125,15 @@ func (n *Node) startKill(p *Pod) {
 	p.killsInProgress = append(p.killsInProgress, kill{call: call, deadline: p.Deadline})
 }
 
-// apply handles the result of a kill, even after the drain. Without an error the pod has ended. After an
-// error the kill is retried, unless another kill of the pod is in progress or a retry is pointless.
+// apply handles the result of a kill, which may return after the drain. Without an error the pod has ended.
 func (k Killed) apply(n *Node) {
 	p := n.pods.byKey[k.Key]
 	if p == nil {
 		return
 	}
-	i := slices.IndexFunc(p.killsInProgress, func(c kill) bool { return c.call == k.Call })
-	if i < 0 || !p.Ended.IsZero() { // the kill was of an earlier pod with this key, or another kill has returned first
+	i := slices.IndexFunc(p.killsInProgress, func(inProgress kill) bool { return inProgress.call == k.Call })
+	isOfEarlierPod := i < 0 // which had the same key
+	if isOfEarlierPod || p.hasEnded() {
 		return
 	}
 	p.killsInProgress = slices.Delete(p.killsInProgress, i, i+1)
@@ -144,16 +147,17 @@ func (k Killed) apply(n *Node) {
 	n.queueWantedMessage(p)
 }
 
-// fail handles the error of a kill.
+// fail handles the error of a kill: the kill is retried after a pause, unless another kill of the pod may succeed, or a retry is
+// pointless. A repeated error is neither logged nor stored: a kill may fail every second for days, which would fill the disk.
 func (k Killed) fail(n *Node, p *Pod) {
-	if k.Err.Error() != p.Error {
+	if isNewError := k.Err.Error() != p.Error; isNewError {
 		n.emit(Effect{Do: LogError, Pod: p, Text: "Shutdown manager failed killing pod: " + k.Err.Error()})
-		n.markPodDirty(p) // not after each error: a kill may fail every second for days, and the log would fill the disk
+		n.markPodDirty(p)
 	}
 	p.Outcome, p.Error = k.Outcome, k.Err.Error()
 	switch {
-	case len(p.killsInProgress) > 0: // another kill of the pod is in progress, and may succeed
-	case k.NoRetry || n.isRetryOver():
+	case len(p.killsInProgress) > 0: // another one may succeed
+	case k.NoRetry || n.areRetriesOver():
 		n.giveUpKill(p)
 	default:
 		p.retryKillAt = n.now.Add(killRetryPause)
@@ -161,7 +165,7 @@ func (k Killed) fail(n *Node, p *Pod) {
 	}
 }
 
-// giveUp stops retrying the kill of a pod, so that no drain or report waits for the pod's end.
+// giveUpKill stops retrying the kill of a pod, so that no drain or report waits for the pod's end.
 func (n *Node) giveUpKill(p *Pod) {
 	p.isKillGivenUp, p.retryKillAt = true, time.Time{}
 	n.countInMetrics(p)
@@ -177,33 +181,37 @@ func (n *Node) countInMetrics(p *Pod) {
 	}
 }
 
-// giveUpPods gives up the terminating pods whose kill is not in progress, so that the report does not wait for them.
-func (n *Node) giveUpPodsWithoutKill() {
+// giveUpInterruptedKills gives up the terminating pods whose kill is not in progress: the previous agent has begun it, and this
+// agent has not continued it. The report then does not wait for these pods.
+func (n *Node) giveUpInterruptedKills() {
 	for _, p := range n.pods.all {
-		if p.isTerminating() && len(p.killsInProgress) == 0 {
+		isKillInProgress := len(p.killsInProgress) > 0
+		if p.isTerminating() && !isKillInProgress {
 			p.isKillGivenUp = true
 		}
 	}
 }
 
-// isRetryOver reports whether failed kills are no longer retried: no drain is in progress, and the lock is released, the agent
+// areRetriesOver reports whether failed kills are no longer retried: no drain is in progress, and the lock is released, the agent
 // ends or TerminateAll is over. After a cancellation they are retried, because the node keeps running.
-func (n *Node) isRetryOver() bool {
-	return n.drain.shutdown == nil && (n.state == StateReleased || n.runEnded || n.terminateAll.isDone)
+func (n *Node) areRetriesOver() bool {
+	isDraining := n.drain.shutdown != nil
+	isAfterLastDrain := n.state == StateReleased || n.runEnded || n.terminateAll.isDone
+	return isAfterLastDrain && !isDraining
 }
 
 // retryKills retries the failed kills whose pause is over.
 func (n *Node) retryKills() {
-	n.killsToRetry = slices.DeleteFunc(n.killsToRetry, func(p *Pod) bool {
+	n.killsToRetry = slices.DeleteFunc(n.killsToRetry, func(p *Pod) (isDone bool) {
 		switch {
 		case p.retryKillAt.IsZero(): // it was killed again or given up in the meantime
 		case !n.reachedOrWakeAt(p.retryKillAt):
 			return false
-		case n.isRetryOver():
+		case n.areRetriesOver():
 			n.giveUpKill(p)
 		default:
 			n.startKill(p)
 		}
-		return true // no longer in retrying
+		return true
 	})
 }

@@ -14,7 +14,7 @@ const minListPause, maxListPause = 50 * time.Millisecond, time.Second
 type lister struct {
 	listCount         int           // how many lists were received
 	isNewestEmpty     bool          // the newest list has no pod
-	newestCall        int           // the call of the newest list
+	newestCall        int           // the number of the call that returned the newest list
 	receivedAt        time.Time     // when the newest list was received
 	calledAt          time.Time     // when the newest call was made
 	unanswered        int           // calls since the last result
@@ -23,11 +23,13 @@ type lister struct {
 	isFailureReported bool          // the drain's report has the failure
 }
 
-// call lists the pods, unless the newest call still has time to return. That time grows by answerTimeout with each
-// unanswered call, so that calls that hang do not pile up.
+// timeToReturn is how long the newest call has to return before another one is made. It grows with each unanswered call, so that
+// calls that hang do not pile up.
+func (l *lister) timeToReturn() time.Duration { return time.Duration(l.unanswered) * answerTimeout }
+
+// call lists the pods, unless the newest call still has time to return.
 func (l *lister) call(n *Node) {
-	mayReturnUntil := l.calledAt.Add(time.Duration(l.unanswered) * answerTimeout)
-	if l.unanswered > 0 && n.now.Before(mayReturnUntil) {
+	if n.now.Before(l.calledAt.Add(l.timeToReturn())) {
 		return
 	}
 	l.calledAt, l.failedAt = n.now, time.Time{}
@@ -38,12 +40,11 @@ func (l *lister) call(n *Node) {
 // isFresh reports whether the newest list was received in this step, so that another list would say the same.
 func (l *lister) isFresh(n *Node) bool { return l.listCount > 0 && l.receivedAt.Equal(n.now) }
 
-// retry lists the pods again if the newest call has failed and the pause after it is over, or if the newest call has had
-// its time: answerTimeout, multiplied by the number of calls since the last result. Otherwise it makes Wake return the
-// time at which to try again.
+// retryWhenDue lists the pods again after the pause that follows a failed call, or when the newest call has had its time to
+// return. Until then it does nothing, but has Step called again at that time.
 func (l *lister) retryWhenDue(n *Node) {
-	at := l.calledAt.Add(time.Duration(max(l.unanswered, 1)) * answerTimeout)
-	if !l.failedAt.IsZero() {
+	at := l.calledAt.Add(max(l.timeToReturn(), answerTimeout))
+	if hasFailed := !l.failedAt.IsZero(); hasFailed {
 		at = l.failedAt.Add(l.pause)
 	}
 	if n.reachedOrWakeAt(at) {
@@ -51,20 +52,21 @@ func (l *lister) retryWhenDue(n *Node) {
 	}
 }
 
-// reportTimeout adds to the drain's report that the list timed out, unless the report already has a failure of the list. It
-// adds nothing for a bucket that begins when the drain's time is almost used up: that bucket waits for its list for less than
-// answerTimeout, and uses an earlier list.
+// reportTimeout adds to the drain's report that the list timed out, unless the report already has a failure of the list. A bucket
+// that begins when the drain's time is almost used up waits for its list for less than answerTimeout, and uses an earlier list:
+// that is no failure.
 func (l *lister) reportTimeout(n *Node) {
 	d := &n.drain
-	isBucketWithoutTime := d.stage == listing && l.listCount > 0 && n.now.Before(d.stageBegan.Add(answerTimeout))
-	if l.isFailureReported || isBucketWithoutTime {
+	usesEarlierList := d.stage == listing && l.listCount > 0
+	hasWaitedLess := n.now.Before(d.stageBegan.Add(answerTimeout))
+	if l.isFailureReported || usesEarlierList && hasWaitedLess {
 		return
 	}
 	l.isFailureReported = true
 	n.reportError(d.shutdown, "the list of the pods did not return in time")
 }
 
-// fail notes that a call has failed: the next one follows after a pause, which doubles with each failure. The first failure
+// fail records that a call has failed: the next one follows after a pause, which doubles with each failure. The first failure
 // since the last list is added to the drain's report.
 func (l *lister) fail(n *Node, err error) {
 	l.failedAt = n.now
@@ -75,9 +77,8 @@ func (l *lister) fail(n *Node, err error) {
 	}
 }
 
-// apply updates the pods from a list, and forgets the pods that are no longer needed (isForgettable). A failed list changes
-// no pod. Lists may arrive in another order than they were requested: one that is older than the newest known list is
-// ignored.
+// apply updates the known pods from a list, and forgets those that are no longer needed. A failed list changes no pod. Lists may
+// arrive in another order than they were requested: one that is older than the newest known list is ignored.
 func (l Listed) apply(n *Node) {
 	lister := &n.lister
 	lister.unanswered = 0
@@ -95,31 +96,35 @@ func (l Listed) apply(n *Node) {
 		n.updateFromList(&l.Pods[i])
 	}
 	n.pods.drop(n.isForgettable)
-	n.drain.firstAwaited = 0 // the indexes of the pods have changed
+	n.drain.awaitedIndex = 0 // the indexes of the pods have changed
 }
 
-// isForgettable reports whether the newest list lacks a pod, and no kill, update at the API server or report needs the pod.
+// isInNewestList reports whether the newest list has the pod.
+func (n *Node) isInNewestList(p *Pod) bool { return p.lastListedIn == n.lister.listCount }
+
+// isNewestListAfterEndOf reports whether the newest list was requested after the pod had ended. An older list may still have it.
+func (n *Node) isNewestListAfterEndOf(p *Pod) bool { return n.lister.newestCall > p.lastCallAtEnd }
+
+// isForgettable reports whether the newest list lacks a pod, and no kill, message to the API server or report needs the pod.
 func (n *Node) isForgettable(p *Pod) bool {
-	isGone := p.lastListedIn < n.lister.listCount
 	needsKill := p.isTerminating() || p.awaitsNotReady
-	needsUpdate := n.isStatusPending(p) || p.MayShowNotReady || p.message.call != 0
+	needsMessage := n.isStatusPending(p) || p.MayShowNotReady || p.message.call != 0
 	needsReport := p.isInReportOf(n.shutdown) || p.isInReportOf(n.terminateAll.shutdown) || n.isInQueuedReport(p)
-	isNeeded := needsKill || needsUpdate || needsReport
-	return isGone && !isNeeded
+	isNeeded := needsKill || needsMessage || needsReport
+	return !isNeeded && !n.isInNewestList(p)
 }
 
 // hasStartedAgain reports whether the pod of the newest list that has the known pod's key is a new pod. The known pod must have
-// ended before the drain in progress began, and the list must have been requested after that end, because an older list may
-// still have the old pod. While the final status of the old pod is pending, only a static pod may start.
+// ended before the drain in progress began, and the list must have been requested after that end. While the final status of the
+// old pod is pending, only a static pod may start.
 func (n *Node) hasStartedAgain(known *Pod) bool {
-	endedBeforeDrain := !known.Ended.IsZero() && n.drain.shutdown != nil && !known.isInReportOf(n.drain.shutdown)
-	listedAfterEnd := n.lister.newestCall > known.lastCallAtEnd
+	endedBeforeDrain := known.hasEnded() && n.drain.shutdown != nil && !known.isInReportOf(n.drain.shutdown)
 	mayStart := known.Static || !n.isStatusPending(known)
-	return endedBeforeDrain && listedAfterEnd && mayStart
+	return endedBeforeDrain && n.isNewestListAfterEndOf(known) && mayStart
 }
 
-// updateFromList adds or updates a pod from the newest list. If the pod has started again, it replaces the known one, so that
-// this drain kills it too. Reports that include the old pod are made now.
+// updateFromList adds or updates a pod from the newest list. If the pod has started again, the new one replaces the known one, so
+// that this drain kills it too. Reports that include the old pod are made now, while it is known.
 func (n *Node) updateFromList(listed *Pod) {
 	p := n.pods.byKey[listed.Key]
 	startedAgain := p != nil && n.hasStartedAgain(p)
@@ -128,24 +133,26 @@ func (n *Node) updateFromList(listed *Pod) {
 			n.reportNow(s)
 		}
 		n.abortMessage(p)
-		p.message = messageState{}
+		p.message = messageState{} // so that the queues of messages drop the old pod
 	}
 	if p == nil || startedAgain {
 		p = listed
 		n.pods.put(p)
 	}
 	p.Object, p.Priority, p.Static, p.DaemonSet, p.Deleted = listed.Object, listed.Priority, listed.Static, listed.DaemonSet, listed.Deleted
-	p.MayShowNotReady = p.MayShowNotReady || listed.MayShowNotReady && n.Options.Steps.Readiness // an earlier agent may have left the mark NotReady
+	if listed.MayShowNotReady && n.Options.Steps.Readiness { // an earlier agent may have left it NotReady
+		p.MayShowNotReady = true
+	}
 	p.lastListedIn = n.lister.listCount
 	n.queueWantedMessage(p)
 }
 
-// isDue reports whether a drain has to kill a pod: it has not ended, and it was signalled or is in the newest list. Before the
-// first list, the pods that the previous agent planned to kill take the place of the listed ones.
+// mustBeKilled reports whether a drain has to kill a pod: it has not ended, and it was signalled or is in the newest list. Before
+// the first list, the pods that the previous agent planned to kill take the place of the listed ones.
 func (n *Node) mustBeKilled(p *Pod) bool {
-	isListed := p.lastListedIn == n.lister.listCount
-	if n.lister.listCount == 0 {
-		isListed = p.KillPlanned
+	isRunning := n.isInNewestList(p)
+	if isBeforeFirstList := n.lister.listCount == 0; isBeforeFirstList {
+		isRunning = p.KillPlanned
 	}
-	return p.Ended.IsZero() && (p.isSignalled() || isListed)
+	return !p.hasEnded() && (p.isSignalled() || isRunning)
 }

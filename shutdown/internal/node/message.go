@@ -24,7 +24,7 @@ const (
 	unresponsiveAfter = 2500 * time.Millisecond
 )
 
-// apiUpdate is the message about a pod that the API server should get, and the call that sends it.
+// messageState is the message about a pod that the API server should get, and the call that sends it.
 type messageState struct {
 	wanted     Message   // "": none
 	sending    Message   // what the call in progress sends
@@ -40,36 +40,37 @@ type messageState struct {
 type api struct {
 	finalStatuses  []*Pod    // the queue of pods with a final status to send; some of them may need none any more
 	readiness      []*Pod    // the queue of pods with a NotReady or Ready to send; some of them may need none any more
-	podsBeingSent  []*Pod    // pods with a call in progress
+	podsBeingSent  []*Pod    // the pods that the calls in progress are about
 	acceptedAt     time.Time // when the server last accepted something; zero: not since the wanted node state changed
 	isUnresponsive bool      // a wait for the server was in vain since acceptedAt: no stage waits for it now
 	failure        string    // the last error; "": the last call succeeded
 	loggedFailure  string    // the last failure that was logged
 
-	wantedState     *nodeStateToPublish // the node state to publish; nil: none yet
-	isStateAccepted bool                // the API server accepted wanted
+	wantedState     *nodeStateToPublish // nil: none yet
+	isStateAccepted bool                // the API server has accepted wantedState
 	publishCall     int                 // the call in progress; 0: none
 	sentState       *nodeStateToPublish // the state that the call publishes
 	publishDeadline time.Time           // of the call
-	publishTries    int                 // how many calls were made for wanted
-	publishFailure  string              // the last error of a call for wanted; "": none
+	publishTries    int                 // how many calls were made for wantedState
+	publishFailure  string              // the last error of a call for wantedState; "": none
 	publishRetryAt  time.Time
 }
 
-// nodeState is a node state to publish. A nil shutdown means that none is in progress.
+// nodeStateToPublish is whether a shutdown is in progress, which the API server should know. A nil shutdown means that none is.
 type nodeStateToPublish struct{ shutdown *Shutdown }
 
-// isStatusPending reports whether the pod has ended, gets a final status, and the API server has not accepted the status.
+// isStatusPending reports whether the pod has ended and gets a final status, which the API server has not accepted yet.
 func (n *Node) isStatusPending(p *Pod) bool {
-	hasEndedAfterKill := p.isSignalled() && !p.Ended.IsZero()
-	return n.Options.Steps.Statuses && p.IsTerminal() && hasEndedAfterKill && !p.StatusAccepted
+	hasEndedAfterKill := p.isSignalled() && p.hasEnded()
+	getsStatus := n.Options.Steps.Statuses && p.GetsFinalStatus()
+	return hasEndedAfterKill && getsStatus && !p.StatusAccepted
 }
 
-// isSendingFinalStatus reports whether a call in progress may still deliver a final status, even if that is not wanted
-// any more. Until the call is over the pod must not start: the status would end the new pod at the API server.
+// isSendingFinalStatus reports whether a call in progress may still deliver the pod's final status, even if that is not wanted
+// any more. Until the call is over the pod must not start again: the status would end the new run at the API server.
 func (n *Node) isSendingFinalStatus(p *Pod) bool {
-	update := &p.message
-	return update.call != 0 && update.sending == FinalStatus && n.now.Before(update.deadline)
+	message := &p.message
+	return message.call != 0 && message.sending == FinalStatus && n.now.Before(message.deadline)
 }
 
 // FinalPolicy returns the policy that applies to the pod: Policy, with two exceptions. Like kubectl drain,
@@ -86,21 +87,21 @@ func (p *Pod) FinalPolicy() Policy {
 	return policy
 }
 
-// IsTerminal reports whether the pod gets a final status.
-func (p *Pod) IsTerminal() bool { return p.FinalPolicy() != LeaveAsIs }
+// GetsFinalStatus reports whether the pod gets a final status once it has ended.
+func (p *Pod) GetsFinalStatus() bool { return p.FinalPolicy() != LeaveAsIs }
 
-// chooseMessage decides which message about a pod the API server should get now, if any, and queues it. A call that sends
-// another message is cancelled. Call it after each change of the pod or of the node's State.
+// queueWantedMessage queues the message about a pod that the API server should get now, if there is one and it is not queued yet. A
+// call that sends another message is cancelled. Call it after each change of the pod or of the node's State.
 func (n *Node) queueWantedMessage(p *Pod) {
-	update, wanted := &p.message, n.wantedMessage(p)
-	if wanted == update.wanted {
+	message, wanted := &p.message, n.wantedMessage(p)
+	if wanted == message.wanted {
 		return
 	}
-	update.wanted, update.tries, update.failure, update.retryAt = wanted, 0, "", time.Time{}
+	message.wanted, message.tries, message.failure, message.retryAt = wanted, 0, "", time.Time{}
 	switch wanted {
 	case FinalStatus:
 		n.api.finalStatuses = append(n.api.finalStatuses, p)
-	case NotReady, Ready:
+	case NotReady, ReadyAgain:
 		n.api.readiness = append(n.api.readiness, p)
 	}
 	n.abortMessage(p)
@@ -108,54 +109,55 @@ func (n *Node) queueWantedMessage(p *Pod) {
 
 // wantedMessage returns the message about a pod that the API server should get now; "": none.
 func (n *Node) wantedMessage(p *Pod) Message {
-	mustUndoNotReady := p.MayShowNotReady && n.Options.Steps.Readiness
-	wasKillCancelled := n.state == StateNone && !p.isSignalled() // the shutdown was cancelled before the pod was killed
+	isNotKilled := n.state == StateNone && !p.isSignalled() // no shutdown is in progress any more
+	mustUndoNotReady := p.MayShowNotReady && isNotKilled && n.Options.Steps.Readiness
 	switch {
 	case n.isStatusPending(p):
 		return FinalStatus
 	case p.awaitsNotReady:
 		return NotReady
-	case mustUndoNotReady && wasKillCancelled:
-		return Ready
+	case mustUndoNotReady:
+		return ReadyAgain
 	default:
 		return ""
 	}
 }
 
-// abortUpdate cancels the call in progress about a pod, if there is one.
+// abortMessage cancels the call that sends a message about a pod, if there is one.
 func (n *Node) abortMessage(p *Pod) {
 	if p.message.call != 0 {
 		n.emit(Effect{Do: Abort, Call: p.message.call})
 	}
 }
 
-// awaitsAnswer reports whether a call about the pod must return before the next one is made, so that messages arrive in
+// mustAwaitCall reports whether a call about the pod must return before the next one is made, so that messages arrive in
 // order. A final status waits for a call about readiness only until the deadline of that call, which may ignore its context:
 // the readiness of a pod that has ended does not matter.
 func (n *Node) mustAwaitCall(p *Pod) bool {
-	update := &p.message
-	isReadiness := update.sending != FinalStatus
-	mayOvertake := isReadiness && update.wanted == FinalStatus
-	if mayOvertake && n.reachedOrWakeAt(update.deadline) {
+	message := &p.message
+	mayOvertake := message.wanted == FinalStatus && message.sending != FinalStatus
+	if mayOvertake && n.reachedOrWakeAt(message.deadline) {
 		return false
 	}
-	return update.call != 0
+	return message.call != 0
 }
 
-// sendUpdates makes the calls that are due. At most maxConcurrentCalls about pods are in progress at a time. Final
-// statuses go before readiness, and first tries before retries.
+// sendMessages starts the calls to the API server that are due. At most maxConcurrentCalls about pods are in progress at a time.
+// Final statuses go before readiness, and first tries before retries.
 func (n *Node) sendMessages() {
 	n.sendNodeState()
 	a := &n.api
-	a.podsBeingSent = slices.DeleteFunc(a.podsBeingSent, func(p *Pod) bool { return p.message.call == 0 })
+	hasReturned := func(p *Pod) bool { return p.message.call == 0 }
+	a.podsBeingSent = slices.DeleteFunc(a.podsBeingSent, hasReturned)
 	free := maxConcurrentCalls
 	for _, p := range a.podsBeingSent {
-		if !n.reachedOrWakeAt(p.message.deadline) { // a call after its deadline does not count: it must not block others
+		isOverdue := n.reachedOrWakeAt(p.message.deadline)
+		if !isOverdue { // a call that hangs must not block others
 			free--
 		}
 	}
 	finalStatuses := n.podsWithDueMessage(&a.finalStatuses, free, FinalStatus)
-	for _, p := range append(finalStatuses, n.podsWithDueMessage(&a.readiness, free, NotReady, Ready)...) {
+	for _, p := range append(finalStatuses, n.podsWithDueMessage(&a.readiness, free, NotReady, ReadyAgain)...) {
 		if free > 0 && !n.mustAwaitCall(p) {
 			free--
 			n.sendMessage(p)
@@ -163,12 +165,12 @@ func (n *Node) sendMessages() {
 	}
 }
 
-// dueUpdates returns the pods of a queue whose calls are due: first tries, and then retries. Once it has found as many first
-// tries as limit says, it returns only these. It removes pods from the queue that should get none of the queue's messages any
-// more.
+// podsWithDueMessage returns the pods of a queue whose messages are due: first tries, and then retries. messages are those that the
+// queue is for. Pods that need none of them any more are removed from the queue. Once limit first tries are found, only these are
+// returned.
 func (n *Node) podsWithDueMessage(queue *[]*Pod, limit int, messages ...Message) (due []*Pod) {
 	isObsolete := func(p *Pod) bool { return !slices.Contains(messages, p.message.wanted) }
-	for len(*queue) > 0 && isObsolete((*queue)[0]) { // here, because the loop below may return before it has seen all
+	for len(*queue) > 0 && isObsolete((*queue)[0]) { // the early returns below do not reach the other removal
 		*queue = (*queue)[1:]
 	}
 	if limit <= 0 {
@@ -176,9 +178,9 @@ func (n *Node) podsWithDueMessage(queue *[]*Pod, limit int, messages ...Message)
 	}
 	var retries []*Pod
 	for _, p := range *queue {
-		switch update := &p.message; {
-		case isObsolete(p) || n.mustAwaitCall(p) || !n.reachedOrWakeAt(update.retryAt): // nothing to send now
-		case update.tries > 0:
+		switch message := &p.message; {
+		case isObsolete(p) || n.mustAwaitCall(p) || !n.reachedOrWakeAt(message.retryAt): // nothing to send now
+		case message.tries > 0:
 			retries = append(retries, p)
 		default:
 			if due = append(due, p); len(due) == limit {
@@ -190,29 +192,29 @@ func (n *Node) podsWithDueMessage(queue *[]*Pod, limit int, messages ...Message)
 	return append(due, retries...)
 }
 
-// sendUpdate starts the call that sends the wanted message of a pod.
+// sendMessage starts the call that sends the wanted message about a pod.
 func (n *Node) sendMessage(p *Pod) {
-	update := &p.message
-	update.sending = update.wanted
-	update.tries++
-	update.deadline = n.now.Add(callTimeout)
-	if update.sending == NotReady {
-		update.deadline = update.notReadyBy
+	message := &p.message
+	message.sending = message.wanted
+	message.tries++
+	message.deadline = n.now.Add(callTimeout)
+	if message.sending == NotReady {
+		message.deadline = message.notReadyBy
 		if !p.MayShowNotReady {
 			p.MayShowNotReady = true // even a call that fails may set NotReady, which must be undone if the pod is not killed
 			n.markPodDirty(p)
 			n.storeDirty()
 		}
 	}
-	// p may be in api.calls already, with a call that has not returned by its deadline.
-	n.api.podsBeingSent = append(slices.DeleteFunc(n.api.podsBeingSent, func(other *Pod) bool { return other == p }), p)
-	update.call = n.startCall(Effect{Do: SendMessage, Pod: p, Message: update.sending, Until: update.deadline})
+	if !slices.Contains(n.api.podsBeingSent, p) { // it may be there with a call that has not returned by its deadline
+		n.api.podsBeingSent = append(n.api.podsBeingSent, p)
+	}
+	message.call = n.startCall(Effect{Do: SendMessage, Pod: p, Message: message.sending, Until: message.deadline})
 }
 
-// apply handles the result of a call about a pod. After an error it schedules a retry, with two exceptions: the message
-// is not wanted any more, or the time for NotReady is over, and the pod is killed without it. The pause before the retry
-// doubles with each try, from minRetryPause to maxRetryPause, or to maxIdleRetryPause if no drain is in progress. A pause
-// that the server asks for is used instead, but at most maxSuggestedPause.
+// apply handles the result of a call that sends a message about a pod. An error is ignored if the message is not wanted any more.
+// After any other error the message is sent again after a pause, unless it is NotReady and the time for that is over: then the pod
+// is killed without it.
 func (m MessageAnswered) apply(n *Node) {
 	p := n.pods.byKey[m.Key]
 	isCurrent := p != nil && p.message.call == m.Call // not of an earlier pod with this key
@@ -221,53 +223,59 @@ func (m MessageAnswered) apply(n *Node) {
 	if !isCurrent {
 		return
 	}
-	update := &p.message
-	update.call = 0
+	message := &p.message
+	message.call = 0
 	if isWanted && m.Err != nil {
-		update.failure = m.Err.Error()
+		message.failure = m.Err.Error()
 	}
 	switch {
 	case !isWanted: // another message is wanted by now, or none
 	case m.Err == nil:
-		n.messageAccepted(p, update.sending)
-	case update.wanted == NotReady && !n.now.Before(update.notReadyBy):
+		n.messageAccepted(p, message.sending)
+	case message.wanted == NotReady && !n.now.Before(message.notReadyBy):
 		n.killWithoutNotReady(p)
 	default:
-		longest := maxRetryPause
-		if isIdle := n.drain.shutdown == nil; isIdle {
-			longest = maxIdleRetryPause
-		}
-		pause := retryPause(update.tries, longest)
-		if m.RetryAfter > 0 {
-			pause = min(m.RetryAfter, maxSuggestedPause)
-		}
-		update.retryAt = n.now.Add(pause)
+		message.retryAt = n.now.Add(n.messageRetryPause(message.tries, m.RetryAfter))
 	}
 }
 
-// retryPause returns the pause after this many tries, at most longest.
+// messageRetryPause returns the pause after this many tries to send a message. suggested is the pause that the server asked for;
+// 0: none.
+func (n *Node) messageRetryPause(tries int, suggested time.Duration) time.Duration {
+	isDraining := n.drain.shutdown != nil
+	switch {
+	case suggested > 0:
+		return min(suggested, maxSuggestedPause)
+	case isDraining:
+		return retryPause(tries, maxRetryPause)
+	default:
+		return retryPause(tries, maxIdleRetryPause)
+	}
+}
+
+// retryPause returns the pause after this many tries. It doubles with each try, from minRetryPause to longest.
 func retryPause(tries int, longest time.Duration) time.Duration {
-	doublings := min(max(tries-1, 0), 10) // 2^10 times minRetryPause exceeds both maxima
+	doublings := min(max(tries-1, 0), 10) // 2^10 times minRetryPause exceeds any longest
 	return min(minRetryPause<<doublings, longest)
 }
 
-// updateAccepted handles a message that the API server has accepted. After NotReady it kills the pod: the kill waited for
+// messageAccepted handles a message that the API server has accepted. After NotReady it kills the pod: the kill waited for
 // that.
-func (n *Node) messageAccepted(p *Pod, what Message) {
-	switch what {
+func (n *Node) messageAccepted(p *Pod, accepted Message) {
+	switch accepted {
 	case FinalStatus:
 		p.StatusAccepted = true
 	case NotReady:
 		n.killAfterNotReady(p)
-	case Ready:
+	case ReadyAgain:
 		p.MayShowNotReady = false
 	}
 	n.markPodDirty(p)
 	n.queueWantedMessage(p)
 }
 
-// noteAnswer records the result of a call. It logs the first error of an outage, unless its text is that of the last
-// logged error. isWanted is false if the call's message is not wanted any more: the call was aborted, so its error is
+// noteAnswer records the result of a call to the API server. It logs the first error of an outage, unless its text is that of the
+// last logged error. isWanted is false if what the call has sent is not wanted any more: the call was aborted, so its error is
 // ignored.
 func (a *api) noteAnswer(n *Node, err error, isWanted bool) {
 	if err == nil {
@@ -293,26 +301,27 @@ func (a *api) retryFinalStatuses() {
 	}
 }
 
-// orTimeSpent returns why the server has not accepted something: the last error or, without one, that time ran out.
+// failureOrTimeout returns why the API server has not accepted something: the last error, or else that its time was spent.
 func failureOrTimeout(failure string) string { return cmp.Or(failure, "the time for it was spent") }
 
-// apply drops the pending final status of a static pod that starts again, as if the API server had accepted it. The new pod has
-// the same UID, and the status would end it at the API server. The old pod counts as ended even if its kill was given up, so
-// that the next shutdown gives the new pod a grace period of its own. Nothing changes if the pod may not start now, because all
+// apply drops the pending final status of a static pod that is about to start again, as if the API server had accepted it. The new
+// run has the same UID, and the status would end it at the API server. Nothing changes if the pod may not start now, because all
 // pods are refused or its kill is not over.
 func (s StaticPodStarts) apply(n *Node) {
 	p := n.pods.byKey[s.Key]
 	if p == nil || !p.Static || p.StatusAccepted {
 		return
 	}
-	if mayStart := !n.Refuses() && !p.isTerminating(); mayStart {
-		if p.isKillGivenUp {
-			p.Ended, p.lastCallAtEnd, p.isKillGivenUp = n.now, n.lastCall, false
-		}
-		p.StatusAccepted = true
-		n.markPodDirty(p)
-		n.queueWantedMessage(p)
+	mayStart := !n.Refuses() && !p.isTerminating()
+	if !mayStart {
+		return
 	}
+	if p.isKillGivenUp { // it counts as ended, so that the next shutdown gives the new run a grace period of its own
+		p.Ended, p.lastCallAtEnd, p.isKillGivenUp = n.now, n.lastCall, false
+	}
+	p.StatusAccepted = true
+	n.markPodDirty(p)
+	n.queueWantedMessage(p)
 }
 
 // publish begins to publish that s is in progress (nil: no shutdown is), unless this is the wanted node state already. A
@@ -333,9 +342,9 @@ func (n *Node) publish(s *Shutdown) {
 // isPublished reports whether the API server has accepted the newest node state.
 func (n *Node) isPublished() bool { return n.api.isStateAccepted }
 
-// sendNodeState starts the call that publishes the node's state, if it is due. It first waits for a call in progress
-// with an older state, at most until that call's deadline, so that the older state does not overwrite the newer one. If
-// the older call ends only after its deadline, [Published] has the newer state sent again.
+// sendNodeState starts the call that publishes the node's state, if it is due. A call in progress with an older state has until its
+// deadline to end, so that the older state does not overwrite the newer one. If it ends only later, [Published] has the newer
+// state sent again.
 func (n *Node) sendNodeState() {
 	a := &n.api
 	isInProgress := a.publishCall != 0
@@ -352,9 +361,9 @@ func (n *Node) sendNodeState() {
 	a.publishCall = n.startCall(Effect{Do: Publish, Shutdown: a.wantedState.shutdown, Until: a.publishDeadline})
 }
 
-// apply handles the result of a call that publishes the node's state. After an error the state is sent again, after a
-// pause that doubles with each try. The wanted state is sent at once if the call had an older one, or if it was replaced
-// by a later call and may have overwritten that call's state.
+// apply handles the result of a call that publishes the node's state. After an error the state is sent again, after a pause. The
+// wanted state is sent at once if the call had an older one, or if the call has ended only after a later call began: it may then
+// have overwritten the newer state.
 func (p Published) apply(n *Node) {
 	a := &n.api
 	isCurrent := p.Call == a.publishCall
@@ -377,7 +386,7 @@ func (p Published) apply(n *Node) {
 }
 
 // reportPendingStatuses adds to the report of s how many final statuses the API server has not accepted, and why. It names
-// one pod for each reason, and at most maxReasons of them.
+// at most maxReasons reasons, each with one pod.
 func (n *Node) reportPendingStatuses(s *Shutdown) {
 	const maxReasons = 3
 	var reasons, examples []string
@@ -397,24 +406,25 @@ func (n *Node) reportPendingStatuses(s *Shutdown) {
 func (n *Node) PendingStatuses() int { return len(matching(n.pods.all, n.isStatusPending)) }
 
 // finishFlush returns true once a stage, which began at stageBegan, need not wait for the pods' final statuses any more:
-// all are accepted, or until has come, or the server has accepted nothing for unresponsiveAfter. If the server has
-// accepted nothing in the whole stage, later stages do not wait for it at all.
+// all are accepted, or until has come, or the API server has accepted nothing for unresponsiveAfter. If it has accepted nothing
+// in the whole stage, later stages do not wait for it at all.
 //
-// finishFlush also waits for terminating pods. A pod that uses its whole grace period ends just after the grace period.
-// Its status must be sent before the next bucket is killed, which may have the pods of the network.
+// Terminating pods are awaited too. A pod that uses its whole grace period ends just after it, and its status must be sent before
+// the next bucket is killed, which may have the pods of the network.
 func (n *Node) finishFlush(pods []*Pod, stageBegan, until time.Time) (isOver bool) {
-	d, a := &n.drain, &n.api
+	a := &n.api
 	mayGetStatus := func(p *Pod) bool { return n.Options.Steps.Statuses && p.isTerminating() }
-	isAwaited := func(p *Pod) bool { return n.isStatusPending(p) || mayGetStatus(p) }
-	if a.isUnresponsive || !d.awaitsAny(pods, isAwaited) || n.reachedOrWakeAt(until) {
+	awaited := n.drain.nextAwaited(pods, func(p *Pod) bool { return n.isStatusPending(p) || mayGetStatus(p) })
+	if a.isUnresponsive || awaited == nil || n.reachedOrWakeAt(until) {
 		return true
 	}
-	if isPodRunning := pods[d.firstAwaited].isTerminating(); isPodRunning { // it has no final status yet
+	if awaited.isTerminating() { // it has no final status yet
 		return false
 	}
-	if !n.reachedOrWakeAt(times.Later(stageBegan, a.acceptedAt).Add(unresponsiveAfter)) {
+	waitsForServerSince := times.Later(stageBegan, a.acceptedAt)
+	if !n.reachedOrWakeAt(waitsForServerSince.Add(unresponsiveAfter)) {
 		return false
 	}
-	a.isUnresponsive = !a.acceptedAt.After(stageBegan) // it has accepted nothing in the whole stage
+	a.isUnresponsive = !a.acceptedAt.After(stageBegan)
 	return true
 }

@@ -12,7 +12,7 @@ type State int
 
 // The states.
 const (
-	StateNone         State = iota // no shutdown is known
+	StateNone         State = iota // no shutdown is in progress
 	StateAwaitingLog               // another agent owns the state folder, or the log is being read
 	StateAwaitingHost              // the log has an unfinished shutdown, and the host has not said whether it is still pending
 	StateDraining                  // a shutdown is announced, and the lock is not released
@@ -42,19 +42,16 @@ type Node struct {
 	hostLimit             time.Duration // how long the host waits after its announcement; 0: not known, or no limit
 	failuresOutsideDrains []string      // failures outside a drain, for the report of the next drain
 	loggedFailure         string        // the text of the newest Failed: the same text is not logged again before the next drain
-	// hostAnswer is the newest input that says whether the host's shutdown is pending (Pending, or an Event that cancels
-	// it) or that the host could not be reached (Unreached); nil: none yet. If the log turns out to have an unfinished
-	// shutdown, hostAnswer is applied again, because it may be about that shutdown.
-	newestHostInput Input
-	awaitsLog       bool // the input Opening has come, and Read has not
-	// earlyCancels has the cancellations by Trigger that came before the log was read. If the log has an unfinished shutdown,
-	// they are applied to it.
-	cancelsBeforeLog   []Event
-	awaitHostUntil     time.Time // when StateUnsettled, which only Read enters, ends even if the host has not answered; zero: never
+	awaitsLog             bool          // the input LogOpening has come, and LogRead has not
+	// newestHostInput is the newest HostAnswered, HostUnreached or cancellation by the host; nil: none yet. If the log has an
+	// unfinished shutdown, awaitHost applies it again when the log is read, because it may be about that shutdown.
+	newestHostInput    Input
+	cancelsBeforeLog   []Event   // cancellations by Trigger that came before the log was read; awaitHost applies them again too
+	awaitHostUntil     time.Time // when StateAwaitingHost ends even if the host has not answered; zero: never
 	shutdown           *Shutdown // the newest; nil: none
 	terminateAll       terminateAllState
 	runEnded           bool        // the context of Run has ended
-	queuedReports      []*Shutdown // the shutdowns whose reports are due
+	queuedReports      []*Shutdown // the shutdowns whose reports will be made once their pods have ended
 	lastShutdownNumber int         // the number of the newest shutdown
 
 	pods         pods
@@ -112,7 +109,7 @@ func (n *Node) reachedOrWakeAt(t time.Time) bool {
 	return false
 }
 
-// markDirty has this step append s, which has changed, to the state log. A drain of TerminateAll is not stored: the node
+// markDirty makes this step append s, which has changed, to the state log. A drain of TerminateAll is not stored: the node
 // stays up, so the next agent must not resume it.
 func (n *Node) markDirty(s *Shutdown) {
 	if !s.isTerminateAll {
@@ -120,7 +117,7 @@ func (n *Node) markDirty(s *Shutdown) {
 	}
 }
 
-// markPodDirty has this step append p, which has changed, to the state log.
+// markPodDirty makes this step append p, which has changed, to the state log.
 func (n *Node) markPodDirty(p *Pod) {
 	if !p.isDirty {
 		p.isDirty = true
@@ -138,20 +135,21 @@ func (n *Node) takeDirty() Entries {
 	return changed
 }
 
-// storeDirty emits a Store effect with what has changed.
+// storeDirty appends what has changed to the state log.
 func (n *Node) storeDirty() {
 	if changed := n.takeDirty(); changed.Shutdown != nil || len(changed.Pods) > 0 {
 		n.emit(Effect{Do: Store, Shutdown: changed.Shutdown, Pods: changed.Pods})
 	}
 }
 
-// replaceLog replaces the log by a new one with all that the next agent needs: the newest shutdown and the pods (isLogged).
+// replaceLog replaces the state log by a new one with the newest shutdown and the pods that the next agent needs.
 func (n *Node) replaceLog() {
 	n.takeDirty() // the new log has these changes already
-	n.emit(Effect{Do: NewLog, Shutdown: n.shutdown, Pods: matching(n.pods.all, (*Pod).isLogged)})
+	n.emit(Effect{Do: NewLog, Shutdown: n.shutdown, Pods: matching(n.pods.all, (*Pod).isNeededByNextAgent)})
 }
 
-// setState sets the state. Outside a shutdown, pods that were set NotReady become Ready again.
+// setState sets the state. It queues a message about each pod that the new state requires: outside a shutdown, pods that were set
+// NotReady become Ready again.
 func (n *Node) setState(s State) {
 	n.state = s
 	for _, p := range n.pods.all {
@@ -167,15 +165,20 @@ func (n *Node) Shutdown() *Shutdown { return n.shutdown }
 
 // Refuses reports whether no pod may start.
 func (n *Node) Refuses() bool {
-	return n.terminateAll.isRequested || n.state == StateAwaitingHost || n.state == StateDraining || n.state == StateReleased
+	switch n.state {
+	case StateAwaitingHost, StateDraining, StateReleased:
+		return true
+	default:
+		return n.terminateAll.isRequested
+	}
 }
 
-// Refused returns the pods that may not start even when the node admits others ([Node.Refuses] is false), because their
-// previous run is not over: it was signalled and has not ended, or its final status is pending or being sent. [Start]
-// can end the refusal of a static pod: it drops a pending final status, and a kill that was given up counts as over.
+// Refused returns the pods that may not start even while the node admits others. Their previous run is not over: it was
+// signalled and has not ended, or its final status is pending or being sent, which would end the new run at the API server. The
+// input [StaticPodStarts] can end the refusal of a static pod.
 func (n *Node) Refused() []*Pod {
 	return matching(n.pods.all, func(p *Pod) bool {
-		isStillEnding := p.isSignalled() && p.Ended.IsZero()
+		isStillEnding := p.isSignalled() && !p.hasEnded()
 		return isStillEnding || n.isStatusPending(p) || n.isSendingFinalStatus(p)
 	})
 }

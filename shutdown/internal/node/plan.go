@@ -17,31 +17,25 @@ const (
 	listWarmUp = time.Second
 )
 
-// plan waits for the first list and then makes the timetable. If the host leaves too little time for all buckets, those
-// without a pod give their time to the others.
-//
-//   - An empty list is not trusted until listWarmUp after the start of the agent: plan then lists once more.
-//   - If no list comes in time, every bucket counts as having pods.
-//   - Without a schedule, the pods of the list decide how long the only bucket is. So plan waits longer for the list, and
-//     the drain's time counts from the end of that wait.
-//
-// If the previous agent has planned this shutdown, its timetable stays.
+// planWhenListed waits for the first list and then makes the timetable, unless the previous agent has made it. If no list comes in
+// time, every bucket counts as having pods. An empty list is not trusted until listWarmUp after the start of the agent: the
+// pods are then listed once more.
 func (d *drain) planWhenListed(n *Node) (moved bool) {
-	s, listTimeout := d.shutdown, answerTimeout
-	if len(n.Schedule) == 0 {
+	listTimeout := answerTimeout
+	if len(n.Schedule) == 0 { // the pods decide how long the drain takes
 		listTimeout = firstListTimeout
 	}
-	if !d.awaitNewList(n, times.Earlier(d.stageBegan.Add(listTimeout), s.WaitEnd())) {
+	if !d.awaitNewList(n, times.Earlier(d.stageBegan.Add(listTimeout), d.shutdown.WaitEnd())) {
 		return false
 	}
 	hasList, warmUpEnd := d.hasNewList(n), n.startedAt.Add(listWarmUp)
 	isFirstListEmpty := hasList && !d.wasFirstListEmpty && n.lister.isNewestEmpty
-	if isFirstListEmpty && d.stageBegan.Before(warmUpEnd) { // an informer may not have been filled yet: list once more
+	if isFirstListEmpty && d.stageBegan.Before(warmUpEnd) {
 		if !n.reachedOrWakeAt(warmUpEnd) {
 			return false
 		}
 		d.wasFirstListEmpty = true
-		return d.enterStage(n, planning)
+		return d.enterStage(n, planning) // which lists once more
 	}
 	if !hasList {
 		n.lister.reportTimeout(n)
@@ -50,13 +44,13 @@ func (d *drain) planWhenListed(n *Node) (moved bool) {
 	return d.enterStage(n, holding)
 }
 
-// finishPlan makes the timetable, stores it with the pods to kill, and passes both to OnPlan. hasList says that the pods are
-// known.
-func (d *drain) finishPlan(n *Node, hasList bool) {
+// finishPlan makes the final timetable, stores it with the pods to kill, and passes both to OnPlan. arePodsKnown is false if no
+// list has come in time.
+func (d *drain) finishPlan(n *Node, arePodsKnown bool) {
 	s := d.shutdown
-	if !s.HasFinalTable {
+	if !s.HasFinalTable { // the previous agent may have made it
 		s.HasFinalTable = true
-		d.makeFinalTable(n, hasList)
+		d.makeFinalTable(n, arePodsKnown)
 	}
 	s.IsPrepareOver = true    // the timetable has no time for Prepare any more
 	s.hasCalledPrepare = true // this agent does not call Prepare again; the next one does
@@ -74,30 +68,28 @@ func (d *drain) finishPlan(n *Node, hasList bool) {
 	n.startCall(Effect{Do: OnPlan, Shutdown: s, Pods: n.PodsToKill()})
 }
 
-// makeFinalTable makes the timetable that replaces the preliminary one of newTable. hasList says that the pods are known.
-func (d *drain) makeFinalTable(n *Node, hasList bool) {
+// makeFinalTable replaces the preliminary timetable by the final one. If the host leaves too little time for all buckets, those
+// without pods give their time to the others. If arePodsKnown is false, all count as having pods.
+func (d *drain) makeFinalTable(n *Node, arePodsKnown bool) {
 	s := d.shutdown
 	r := n.tableRequest(s, s.Timetable.Received, s.HostEnd)
-	if hasList {
+	if arePodsKnown {
 		r.Occupied = n.occupied(r.Schedule, d.bucket)
 	}
-	// Without a schedule, the pods decide how long the drain takes. Its time counts from the end of the wait for the list,
-	// and not from a timer that fires late: the lock must not be released later than was announced.
-	if len(n.Schedule) == 0 {
+	if len(n.Schedule) == 0 { // the drain counts from now, so that a slow list does not shorten the pods' grace periods
 		if limit := n.Options.Limit; limit != 0 { // 0: no limit; negative: no time
-			r.HostEnd = times.Earlier(r.HostEnd, r.Received.Add(max(limit, 0)))
+			r.HostEnd = times.Earlier(r.HostEnd, r.Received.Add(max(limit, 0))) // the limit counts from the announcement
 		}
-		r.Received = times.Earlier(n.now, s.WaitEnd()) // the time for a slow list is not taken from the pods' grace periods
+		r.Received = times.Earlier(n.now, s.WaitEnd()) // not from a timer that fires late: the lock must be released in time
 	}
 	s.Timetable = timetable.New(r)
 }
 
-// DuePods returns the pods that have not ended and that a drain has to kill or has signalled.
+// PodsToKill returns the pods that a drain has to kill, including those that are signalled but have not ended.
 func (n *Node) PodsToKill() []*Pod { return matching(n.pods.all, n.mustBeKilled) }
 
-// occupied returns, for each bucket of the schedule, whether it has pods to kill. The first doneBuckets are over: pods that
-// they still have count for the first bucket that is not over, which kills them. If all buckets are over, such pods count
-// for the last one.
+// occupied returns, for each bucket of the schedule, whether it has pods to kill. The first doneBuckets are over: their remaining
+// pods count for the next bucket, which kills them, or for the last bucket if all are over.
 func (n *Node) occupied(schedule plan.Schedule, doneBuckets int) []bool {
 	hasPods := make([]bool, len(schedule))
 	for _, p := range n.PodsToKill() {
@@ -107,34 +99,40 @@ func (n *Node) occupied(schedule plan.Schedule, doneBuckets int) []bool {
 	return hasPods
 }
 
-// shortenTable adapts the timetable if the host now shuts down (s.HostEnd) before the timetable ends. Until the drain is
-// planned (s.Planned), it makes a new timetable. After that it shortens the old one, so that no time moves later. Pods of
-// the current bucket that are in their grace periods are killed again, with the time that the bucket's new window leaves
-// them; those that wait for NotReady wait no longer than that window allows. A drain of TerminateAll ignores the host's
+// shortenTable adapts the timetable of the drain if the host now shuts down (HostEnd) before the timetable ends. The final
+// timetable is shortened so that no time moves later. A preliminary one is replaced. A drain of TerminateAll ignores the host's
 // deadline.
 func (d *drain) shortenTable(n *Node) {
 	s := d.shutdown
 	if s == nil || s.isTerminateAll {
 		return
 	}
-	if endsEarlier := !s.HostEnd.IsZero() && s.HostEnd.Before(s.Timetable.End()); !endsEarlier {
+	if hostEndsEarlier := !s.HostEnd.IsZero() && s.HostEnd.Before(s.Timetable.End()); !hostEndsEarlier {
 		return
 	}
-	if !s.HasFinalTable {
-		s.Timetable = n.preliminaryTable(s, s.Timetable.Received)
-	} else {
+	if s.HasFinalTable {
 		// The times count from now, but not from later than WaitEnd: a WaitEnd that has passed must not move.
 		r := n.tableRequest(s, times.Earlier(n.now, s.WaitEnd()), s.HostEnd)
 		r.Old, r.DoneBuckets, r.Occupied = s.Timetable, d.bucket, n.occupied(s.Timetable.Schedule(), d.bucket)
 		s.Timetable = timetable.New(r)
+	} else {
+		s.Timetable = n.preliminaryTable(s, s.Timetable.Received)
 	}
 	n.markDirty(s)
 	n.emit(Effect{Do: KeepLock, Until: s.releaseBy()})
-	if areBucketsOver := d.bucket >= len(s.Timetable.Schedule()); areBucketsOver || len(d.picked) == 0 {
-		return // no pod of the current bucket is being killed
+	d.shortenKills(n)
+}
+
+// shortenKills adapts the kills of the current bucket to its new, earlier window. Pods in their grace periods are killed again with
+// the time that is left. Pods that wait for NotReady wait no longer than the window allows.
+func (d *drain) shortenKills(n *Node) {
+	table := d.shutdown.Timetable
+	areBucketsOver := d.bucket >= len(table.Schedule())
+	if areBucketsOver || len(d.podsOfBucket) == 0 {
+		return
 	}
-	d.window = s.Timetable.Window(d.bucket, n.now)
-	for _, p := range d.picked {
+	d.window = table.Window(d.bucket, n.now)
+	for _, p := range d.podsOfBucket {
 		if p.isTerminating() {
 			n.killInCurrentBucket(p)
 		}

@@ -40,23 +40,27 @@ type Pod struct {
 	// Status is the pod's status after its end, as the killer returned it; nil: the status of Object counts.
 	Status         *v1.PodStatus `json:"status,omitempty"`
 	StatusAccepted bool          `json:"told,omitempty"` // the API server accepted the final status
-	// MaybeNotReady says that the API server may show the pod as NotReady, because an agent has sent that.
+	// MayShowNotReady says that the API server may show the pod as NotReady, because an agent has sent that. If the pod is
+	// not killed after all, Ready must be sent.
 	MayShowNotReady bool `json:"marked,omitempty"`
 
-	lastListedIn    int       // the number of the newest list that has the pod
-	lastCallAtEnd   int       // the newest call when the pod ended: a list that was requested earlier may still have the pod
-	pickedByDrain   int       // the number of the newest drain that picked it
-	awaitsNotReady  bool      // its kill waits until the API server accepts NotReady
-	isKillGivenUp   bool      // its kill failed and is not retried
-	countedIn       int       // the number of the shutdown in which the metrics have counted it; 0: none
-	killsInProgress []kill    // kills in progress
+	lastListedIn    int  // the number of the newest list that has the pod
+	lastCallAtEnd   int  // the newest call when the pod ended: a list that was requested earlier may still have the pod
+	pickedByDrain   int  // the number of the newest drain that picked it
+	awaitsNotReady  bool // its kill waits until the API server accepts NotReady
+	isKillGivenUp   bool // its kill failed and is not retried
+	countedIn       int  // the number of the shutdown in which the metrics have counted it; 0: none
+	killsInProgress []kill
 	retryKillAt     time.Time // when the kill is retried; zero: never
 	message         messageState
 	isDirty         bool // it has changed since it was stored
 }
 
-// isSignalled reports whether a kill was started.
+// isSignalled reports whether a kill of the pod was started.
 func (p *Pod) isSignalled() bool { return !p.Signalled.IsZero() }
+
+// hasEnded reports whether the pod is known to have ended.
+func (p *Pod) hasEnded() bool { return !p.Ended.IsZero() }
 
 // isListedAsEnded reports whether the status of the pod, as last listed, says that it has ended: by its phase, or because
 // all its containers have terminated. The list of a container runtime has such a pod until its sandbox is stopped.
@@ -71,11 +75,12 @@ func (p *Pod) isListedAsEnded() bool {
 	return areAllTerminated || status.Phase == v1.PodSucceeded || status.Phase == v1.PodFailed
 }
 
-// isTerminating reports whether the pod was signalled and its end is still awaited.
-func (p *Pod) isTerminating() bool { return p.isSignalled() && p.Ended.IsZero() && !p.isKillGivenUp }
+// isTerminating reports whether the pod was signalled and its end is still awaited. Nobody waits for the end of a pod whose kill
+// was given up.
+func (p *Pod) isTerminating() bool { return p.isSignalled() && !p.hasEnded() && !p.isKillGivenUp }
 
-// belongsTo reports whether the report of s includes the pod: s has signalled the pod, or has begun while it was still
-// terminating.
+// isInReportOf reports whether the report of s includes the pod: s has signalled the pod, or it was still terminating when s
+// began. A nil s has no report.
 func (p *Pod) isInReportOf(s *Shutdown) bool {
 	return s != nil && p.isSignalled() && (p.SignalledBy == s.Number || slices.Contains(p.StillRanIn, s.Number))
 }
@@ -93,9 +98,11 @@ func (p *Pod) compare(q *Pod) int {
 	return cmp.Or(cmp.Compare(p.Priority, q.Priority), cmp.Compare(p.Namespace, q.Namespace), cmp.Compare(p.Name, q.Name), cmp.Compare(p.Key, q.Key))
 }
 
-// isLogged reports whether the next agent needs the pod: it was signalled, the API server may show it as NotReady, or a drain plans
-// to kill it.
-func (p *Pod) isLogged() bool { return p.isSignalled() || p.MayShowNotReady || p.KillPlanned }
+// isNeededByNextAgent reports whether the state log must have the pod: it was signalled, the API server may show it as NotReady,
+// or a drain plans to kill it.
+func (p *Pod) isNeededByNextAgent() bool {
+	return p.isSignalled() || p.MayShowNotReady || p.KillPlanned
+}
 
 // matching returns the pods that match.
 func matching(pods []*Pod, match func(*Pod) bool) (found []*Pod) {

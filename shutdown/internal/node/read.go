@@ -6,14 +6,12 @@ import (
 	"github.com/kubegrace/kubegrace/internal/times"
 )
 
-// apply handles the log of the previous agent. There are three cases:
+// apply takes over the shutdown and the pods that the previous agent has left in the log. There are three cases:
 //
-//   - The log's shutdown may still be in progress, and this agent has had no shutdown: this agent continues the log's
-//     shutdown. The state is StateUnsettled until the host answers.
-//   - The log's shutdown may still be in progress, and this agent already drains for a shutdown that may be the same: the
-//     two are merged. Announcements that were cancelled before the log was read do not count.
-//   - Otherwise the log's shutdown is over or was cancelled, and its pods are kept. If this agent has had no shutdown,
-//     LastReport still reports that of the log.
+//   - The shutdown is unfinished, and this agent has had none: it awaits the host, and then continues the shutdown.
+//   - The shutdown is unfinished, and may be the one that this agent drains already: the two are merged.
+//   - Otherwise the shutdown is over, and only its pods are taken over. LastReport returns its report if this agent has had no
+//     shutdown.
 func (r LogRead) apply(n *Node) {
 	entries := r.Entries.Clone()
 	previous, pods := entries.Shutdown, entries.Pods
@@ -25,19 +23,13 @@ func (r LogRead) apply(n *Node) {
 		moveToThisBoot(previous, pods, n.now)
 	}
 	n.awaitsLog = false
-	hasHadNoShutdown := n.shutdown == nil // begun by this agent
-	mayContinue := previous != nil && r.SameBoot && !previous.Cancelled && len(previous.Announced) > 0
-	if hasHadNoShutdown && mayContinue {
+	isUnfinished := previous != nil && r.SameBoot && !previous.Cancelled && len(previous.Announced) > 0
+	hasHadNoShutdown := n.shutdown == nil // since this agent began
+	if isUnfinished && hasHadNoShutdown {
 		n.awaitHost(previous, pods)
 		return
 	}
-	mayBeThisDrain := false
-	if mayContinue && n.state == StateDraining {
-		n.withdrawCancelledBeforeLog(previous)
-		isSameKind := n.shutdown.matches(Announcement{Kind: previous.Kind})
-		mayBeThisDrain = isSameKind && len(previous.Announced) > 0 && n.hasTimeLeft(previous)
-	}
-	if mayBeThisDrain {
+	if isUnfinished && n.mayBeDraining(previous) {
 		n.mergePrevious(previous, pods)
 	} else {
 		n.adoptPodsOfEndedShutdown(pods, r.SameBoot)
@@ -50,11 +42,9 @@ func (r LogRead) apply(n *Node) {
 	n.continueKills()
 }
 
-// awaitHost takes over the log's unfinished shutdown. It enters StateUnsettled, which lasts until the host says whether this
-// shutdown is still pending, or proves to be unreachable. If the drain still has time to wait for pods (hasTimeLeft),
-// StateUnsettled ends with that time (WaitEnd) at the latest. The new log has the shutdown and its pods, for the next agent.
-// The cancellations by Trigger and the newest answer about the host that came before the log was read may be about this
-// shutdown, so they are applied again.
+// awaitHost takes over the previous agent's unfinished shutdown. The host may have cancelled it in the meantime, so the shutdown
+// waits until the host says whether it is still pending, or proves to be unreachable. If it has time left to wait for pods, it
+// waits for the host until that time at most.
 func (n *Node) awaitHost(previous *Shutdown, pods []*Pod) {
 	n.shutdown = previous
 	if n.hasTimeLeft(previous) {
@@ -65,6 +55,7 @@ func (n *Node) awaitHost(previous *Shutdown, pods []*Pod) {
 	}
 	n.setState(StateAwaitingHost)
 	n.replaceLog()
+	// These inputs came before the log was read, and may be about this shutdown.
 	for _, e := range n.cancelsBeforeLog {
 		e.apply(n)
 	}
@@ -73,30 +64,30 @@ func (n *Node) awaitHost(previous *Shutdown, pods []*Pod) {
 	}
 }
 
-// renumber gives the shutdowns in the log other numbers than those of the shutdowns that this agent has begun before it has
-// read the log.
+// renumberPrevious raises the numbers of the shutdowns in the log, so that they differ from those of the shutdowns that this agent
+// has begun before the log was read.
 func (n *Node) renumberPrevious(previous *Shutdown, pods []*Pod) {
 	ownShutdowns := n.lastShutdownNumber
-	shift := func(number *int) {
-		if *number > 0 {
+	raise := func(number *int) {
+		if *number > 0 { // 0: no shutdown
 			*number += ownShutdowns
 			n.lastShutdownNumber = max(n.lastShutdownNumber, *number)
 		}
 	}
 	if previous != nil {
-		shift(&previous.Number)
+		raise(&previous.Number)
 	}
 	for _, p := range pods {
-		shift(&p.SignalledBy)
+		raise(&p.SignalledBy)
 		for i := range p.StillRanIn {
-			shift(&p.StillRanIn[i])
+			raise(&p.StillRanIn[i])
 		}
 	}
 }
 
-// moveToThisBoot shifts all times of another boot by the same amount, because times of two boots cannot be compared. The
-// latest time at which something has happened becomes now. The shutdown of another boot is over, and its timetable is
-// dropped.
+// moveToThisBoot shifts all times of another boot by the same amount, because times count from the boot and cannot be compared
+// with those of this boot. The latest time at which something has happened becomes now. The shutdown of another boot is over, so
+// its announcements and its timetable are dropped.
 func moveToThisBoot(previous *Shutdown, pods []*Pod, now time.Time) {
 	var happened []*time.Time
 	deadlines := make([]*time.Time, 0, len(pods))
@@ -108,13 +99,13 @@ func moveToThisBoot(previous *Shutdown, pods []*Pod, now time.Time) {
 		happened = append(happened, &p.Signalled, &p.Ended)
 		deadlines = append(deadlines, &p.Deadline)
 	}
-	var newest time.Time
+	var latest time.Time
 	for _, t := range happened {
-		newest = times.Later(newest, *t)
+		latest = times.Later(latest, *t)
 	}
 	for _, t := range append(happened, deadlines...) {
 		if !t.IsZero() {
-			*t = t.Add(now.Sub(newest))
+			*t = t.Add(now.Sub(latest))
 		}
 	}
 }
@@ -122,8 +113,19 @@ func moveToThisBoot(previous *Shutdown, pods []*Pod, now time.Time) {
 // hasTimeLeft reports whether a shutdown is not cancelled and its drain would still wait for pods.
 func (n *Node) hasTimeLeft(s *Shutdown) bool { return !s.Cancelled && n.now.Before(s.WaitEnd()) }
 
-// withdrawCancelled withdraws those announcements of the log's shutdown that Trigger or the host has cancelled before the log
-// was read.
+// mayBeDraining reports whether this agent drains for a shutdown that may be the previous agent's unfinished one. That one has
+// ended if its announcements were cancelled before the log was read: mayBeDraining withdraws these first.
+func (n *Node) mayBeDraining(previous *Shutdown) bool {
+	if n.state != StateDraining {
+		return false
+	}
+	n.withdrawCancelledBeforeLog(previous)
+	isUnfinished := len(previous.Announced) > 0 && n.hasTimeLeft(previous)
+	return isUnfinished && n.shutdown.mayBeOfKind(previous.Kind)
+}
+
+// withdrawCancelledBeforeLog withdraws those announcements of the previous agent's shutdown that Trigger or the host has cancelled
+// before the log was read.
 func (n *Node) withdrawCancelledBeforeLog(previous *Shutdown) {
 	for _, e := range n.cancelsBeforeLog {
 		previous.withdraw(e.withdraws)
@@ -133,20 +135,20 @@ func (n *Node) withdrawCancelledBeforeLog(previous *Shutdown) {
 	}
 }
 
-// hostHasNonePending reports whether the host's newest answer is that no shutdown is pending.
+// hostSaysNonePending reports whether the newest input from the host says that no shutdown is pending.
 func (n *Node) hostSaysNonePending() bool {
-	switch answer := n.newestHostInput.(type) {
-	case Event: // hostAnswer is only an event that cancels
+	switch in := n.newestHostInput.(type) {
+	case Event: // a cancellation: newestHostInput is no other event
 		return true
 	case HostAnswered:
-		return answer.saysNonePending()
+		return in.saysNonePending()
 	default:
 		return false
 	}
 }
 
-// mergePrevious merges the shutdown of the log into the one that this agent drains already, because they are the same. It gets
-// the start of the log's shutdown, and also its errors, announcements, deadlines and pods.
+// mergePrevious merges the previous agent's shutdown into the one that this agent drains already, because the two are taken for
+// the same. That one begins when the previous agent's began, and also gets its errors, announcements, deadlines and pods.
 func (n *Node) mergePrevious(previous *Shutdown, pods []*Pod) {
 	s := n.shutdown
 	s.Began, s.BeganWallTime, s.IsHoldOver = previous.Began, previous.BeganWallTime, s.IsHoldOver || previous.IsHoldOver
@@ -160,21 +162,21 @@ func (n *Node) mergePrevious(previous *Shutdown, pods []*Pod) {
 	n.markDirty(s)
 	for _, p := range pods {
 		if p.isSignalled() {
-			p.SignalledBy, p.StillRanIn = s.Number, nil // only the merged shutdown reports it
+			p.SignalledBy, p.StillRanIn = s.Number, nil // it is in the report of the merged shutdown, and in no other
 		}
 		n.adoptPod(p)
 	}
 	n.drain.shortenTable(n) // the log may have an earlier deadline
 }
 
-// closePrevious adopts the pods of the log's shutdown, which is over. No drain plans to kill them any more (KillPlanned), so
-// only kills that have begun continue. If the log is of another boot, its pods ended with that boot. A pod that this agent has
-// signalled itself has run again since: the log's entry is ignored.
+// adoptPodsOfEndedShutdown adopts the pods in the log, whose shutdown is over: only kills that have begun continue. If the log is of
+// another boot, the pods ended with that boot. Such a pod runs again if this agent has signalled it too, and then the log's entry
+// is ignored.
 func (n *Node) adoptPodsOfEndedShutdown(pods []*Pod, sameBoot bool) {
 	for _, p := range pods {
 		known := n.pods.byKey[p.Key]
-		hasRunAgain := !sameBoot && known != nil && known.isSignalled()
-		if hasRunAgain {
+		runsAgain := !sameBoot && known != nil && known.isSignalled()
+		if runsAgain {
 			continue
 		}
 		if !sameBoot {
@@ -185,26 +187,25 @@ func (n *Node) adoptPodsOfEndedShutdown(pods []*Pod, sameBoot bool) {
 	}
 }
 
-// endWithBoot updates a pod of the log that ran in another boot, and so does not run any more. If it was terminating, it has
-// ended. An earlier NotReady is forgotten; a list that still shows it sets MaybeNotReady again (updateFromList). The final status
-// of a static pod is dropped, as if the API server had accepted it: the pod may run again with the same UID, and the status would
-// end the new run at the API server.
+// endWithBoot updates a pod in the log that ran in another boot: it does not run any more.
 func (p *Pod) endWithBoot(now time.Time) {
-	p.MayShowNotReady = false
 	if p.isTerminating() {
 		p.Ended = now
 	}
-	p.StatusAccepted = p.StatusAccepted || p.Static
+	p.MayShowNotReady = false // if the API server still shows it, the next list says so
+	if p.Static {
+		p.StatusAccepted = true // drop the final status: it would end a new run, which has the same UID, at the API server
+	}
 }
 
-// adoptPod adds a pod of the log to the known pods, if its entry is still needed (isLogged). If this agent knows the pod too, it
-// keeps the object of its own list. The rest depends on which agent has signalled the pod:
+// adoptPod adds a pod in the log to the known pods, if its entry is still needed. If this agent knows the pod too, it keeps the
+// object of its own list. The rest depends on which agent has signalled the pod:
 //
 //   - Both agents: the first signal and the earlier deadline count.
 //   - Only this agent: nothing changes, because the log knows less.
 //   - Only the previous agent, or none: the log's pod replaces the known one.
 func (n *Node) adoptPod(p *Pod) {
-	if !p.isLogged() {
+	if !p.isNeededByNextAgent() {
 		return
 	}
 	known := n.pods.byKey[p.Key]
@@ -215,13 +216,12 @@ func (n *Node) adoptPod(p *Pod) {
 	case known.isSignalled() && p.isSignalled():
 		known.Signalled, known.GrantedSeconds = p.Signalled, p.GrantedSeconds
 		known.Deadline = times.Earlier(known.Deadline, p.Deadline)
-	case known.isSignalled(): // this agent knows more than the log
+	case known.isSignalled():
 		return
 	default: // this agent has only listed it
 		p.Object, p.lastListedIn, p.message, p.isDirty = known.Object, known.lastListedIn, known.message, known.isDirty
-		p.awaitsNotReady = known.awaitsNotReady && !p.isSignalled()
-		if !p.isSignalled() { // this agent's drain may have picked it already
-			p.pickedByDrain = known.pickedByDrain
+		if !p.isSignalled() { // this agent's drain may be about to kill it
+			p.awaitsNotReady, p.pickedByDrain = known.awaitsNotReady, known.pickedByDrain
 		}
 		*known = *p
 	}
@@ -230,14 +230,14 @@ func (n *Node) adoptPod(p *Pod) {
 }
 
 // continueKills continues the kills of pods that this agent or the previous one has signalled and that have not ended,
-// each until the pod's own deadline. If a drain is in progress, its report gets these pods. A kill whose retry is
-// scheduled is left to that retry.
+// each until the pod's own deadline. If a drain is in progress, its report gets these pods.
 func (n *Node) continueKills() {
 	if s := n.drain.shutdown; s != nil {
 		n.addRunningPodsToReport(s)
 	}
 	for _, p := range n.pods.all {
-		if p.isTerminating() && p.retryKillAt.IsZero() {
+		isRetryScheduled := !p.retryKillAt.IsZero()
+		if p.isTerminating() && !isRetryScheduled {
 			n.startKill(p)
 		}
 	}

@@ -11,8 +11,8 @@ import (
 // in this time, and the report then has their ends.
 const reportDelay = 10 * time.Second
 
-// queueReport queues the report of a shutdown, unless the report was made already. makeReports makes it once the
-// shutdown's pods have ended.
+// queueReport queues the report of a shutdown, unless it was made already. makeReports makes it once the shutdown's pods have
+// ended.
 func (n *Node) queueReport(s *Shutdown) {
 	if !s.isReported && !slices.Contains(n.queuedReports, s) {
 		n.queuedReports = append(n.queuedReports, s)

@@ -38,14 +38,14 @@ type Shutdown struct {
 	HostEnd time.Time `json:"hostEnd"`
 	// Timetable is that of the newest drain; nil: there was none.
 	Timetable *timetable.Table `json:"timetable,omitempty"`
-	// Planned says that makeFinalTable has replaced the preliminary timetable: after the first list of pods in the
+	// HasFinalTable says that makeFinalTable has replaced the preliminary timetable: after the first list of pods in the
 	// drain, or because none came in time. After that the timetable is only shortened: no time moves later.
 	HasFinalTable bool      `json:"planned,omitempty"`
 	Cancelled     bool      `json:"cancelled,omitempty"`
 	Ended         time.Time `json:"ended"`              // when the lock was released, or the shutdown cancelled; zero: not yet
 	SendsStatuses bool      `json:"statuses,omitempty"` // the final statuses of its pods are sent to the API server
-	// Prepared, Held and Published say which steps before the first bucket are over, so that they get no
-	// time when the timetable is shortened or resumed. Done is the number of buckets that are over.
+	// These three say which steps before the first bucket are over, so that they get no time when the timetable is
+	// shortened or resumed. DoneBuckets is the number of buckets that are over.
 	IsPrepareOver bool `json:"prepared,omitempty"`
 	IsHoldOver    bool `json:"held,omitempty"`
 	IsPublishOver bool `json:"published,omitempty"`
@@ -74,17 +74,18 @@ func (a Announcement) isOfHost() bool { return a.Host }
 // announcements to zero.
 func (a Announcement) isOfNewestDrain() bool { return !a.At.IsZero() }
 
+// hasAnnouncerOf reports whether the same announcer made both announcements.
+func (a Announcement) hasAnnouncerOf(b Announcement) bool {
+	return a.Host == b.Host && a.Origin == b.Origin
+}
+
 // announce adds an announcement. If its announcer has announced the shutdown before, the two announcements become one
-// with the earlier deadline. isNewAnnouncer says that the announcer is new. The shutdown's origin is the first announcer,
-// or the host once it has announced the shutdown. HostEnd moves earlier with each deadline of the newest drain.
+// with the earlier deadline. isNewAnnouncer says that it has not. HostEnd moves earlier with each deadline of the newest drain.
 func (s *Shutdown) announce(a Announcement) (isNewAnnouncer bool) {
-	i := slices.IndexFunc(s.Announced, func(b Announcement) bool { return a.Host == b.Host && a.Origin == b.Origin })
+	i := slices.IndexFunc(s.Announced, a.hasAnnouncerOf)
 	isNewAnnouncer = i < 0
 	if isNewAnnouncer {
-		isFirstOfHost := a.Host && !slices.ContainsFunc(s.Announced, Announcement.isOfHost)
-		if len(s.Announced) == 0 || isFirstOfHost {
-			s.Origin = a.Origin
-		}
+		s.setOrigin(a)
 		s.Announced = append(s.Announced, a)
 	} else {
 		before := s.Announced[i]
@@ -98,7 +99,16 @@ func (s *Shutdown) announce(a Announcement) (isNewAnnouncer bool) {
 	return isNewAnnouncer
 }
 
-// setKind sets the kind to that of the announcements. The host's kind wins over Trigger's.
+// setOrigin sets the origin if a, which is about to be added, determines it: the origin is the first announcer, or the host once
+// it has announced the shutdown.
+func (s *Shutdown) setOrigin(a Announcement) {
+	isFirstOfHost := a.Host && !slices.ContainsFunc(s.Announced, Announcement.isOfHost)
+	if len(s.Announced) == 0 || isFirstOfHost {
+		s.Origin = a.Origin
+	}
+}
+
+// setKind sets the kind to that of the announcements. A kind that the host has announced takes precedence over Trigger's.
 func (s *Shutdown) setKind() {
 	s.Kind = ""
 	for _, a := range s.Announced {
@@ -108,8 +118,8 @@ func (s *Shutdown) setKind() {
 	}
 }
 
-// withdraw removes the announcements that match; removed says that there were any. The kind becomes that of the others. If
-// there are no others, it stays, for the report.
+// withdraw removes the announcements that match; removed says that there were any. The kind of the shutdown becomes that of the
+// remaining announcements. If none remains, the kind stays, for the report.
 func (s *Shutdown) withdraw(match func(Announcement) bool) (removed bool) {
 	before := len(s.Announced)
 	s.Announced = slices.DeleteFunc(s.Announced, match)
@@ -119,9 +129,9 @@ func (s *Shutdown) withdraw(match func(Announcement) bool) (removed bool) {
 	return len(s.Announced) < before
 }
 
-// matches reports whether an announcement may be about this shutdown: their kinds are equal, or one of them is unknown.
-func (s *Shutdown) matches(a Announcement) bool {
-	return s.Kind == "" || a.Kind == "" || s.Kind == a.Kind
+// mayBeOfKind reports whether the kind of the shutdown may be the given one: the two are equal, or one of them is unknown ("").
+func (s *Shutdown) mayBeOfKind(kind source.Kind) bool {
+	return s.Kind == "" || kind == "" || s.Kind == kind
 }
 
 // WaitEnd returns when the newest drain stops waiting for pods, or Began if no timetable was made yet.

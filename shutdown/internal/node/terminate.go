@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// settleTimeout is how long TerminateAll waits at most until the log is read and the host has said whether the log's shutdown
-// is still pending.
+// settleTimeout is how long TerminateAll waits at most until the log is read and the host has said whether the previous agent's
+// shutdown is still pending.
 const settleTimeout = 5 * time.Second
 
 // terminateAllState is the state of TerminateAll, which runs once.
@@ -19,22 +19,20 @@ type terminateAllState struct {
 	isDone      bool      // the drain that it waited for is over, or it was stopped
 }
 
-// apply records the first call of TerminateAll. advanceTerminateAll then begins its drain, in the same step
-// if it can.
+// apply records the first call of TerminateAll. In the same step, advanceTerminateAll begins its drain if it can.
 func (t TerminateAll) apply(n *Node) {
 	if !n.terminateAll.isRequested {
 		n.terminateAll = terminateAllState{isRequested: true, requestedAt: n.now, wall: t.WallTime}
 	}
 }
 
-// apply stops TerminateAll within this step, through advanceTerminateAll. If TerminateAll has begun a drain of its own, that
-// drain signals no further pod.
+// apply records that TerminateAll must stop. In the same step, advanceTerminateAll stops it.
 func (StopTerminateAll) apply(n *Node) { n.terminateAll.isStopped = true }
 
 // advanceTerminateAll moves TerminateAll on, if it was called. TerminateAll waits for one drain:
 //
 //   - If a shutdown is draining, for that drain.
-//   - If the shutdown in the log may still resume, first for up to settleTimeout until that is settled.
+//   - If the previous agent's shutdown may still resume, first for up to settleTimeout until that is decided.
 //   - Otherwise for a drain of its own, which it begins. It also begins one if the shutdown that it waited for was
 //     cancelled, or was still draining when the context of Run ended.
 func (n *Node) advanceTerminateAll() {
@@ -44,13 +42,13 @@ func (n *Node) advanceTerminateAll() {
 	}
 	hasOwnDrain := a.shutdown != nil && a.shutdown.isTerminateAll
 	isDrainOver := a.shutdown != nil && !a.shutdown.Ended.IsZero() && !a.shutdown.Cancelled
-	mayLogResume := n.state == StateAwaitingHost || n.state == StateAwaitingLog
+	mayPreviousResume := n.state == StateAwaitingHost || n.state == StateAwaitingLog
 	switch {
 	case a.isStopped:
 		n.stopTerminateAll()
 	case n.state == StateDraining && !n.runEnded:
 		a.shutdown = n.shutdown
-	case mayLogResume && !hasOwnDrain && !n.reachedOrWakeAt(a.requestedAt.Add(settleTimeout)): // not settled yet
+	case mayPreviousResume && !hasOwnDrain && !n.reachedOrWakeAt(a.requestedAt.Add(settleTimeout)): // wait for the decision
 	case n.isDrainingForTerminateAll(): // wait for the drain
 	case isDrainOver:
 		a.isDone = true
@@ -88,31 +86,29 @@ func (n *Node) isDrainingForTerminateAll() bool {
 	return s != nil && s.isTerminateAll && s == n.terminateAll.shutdown
 }
 
-// addRunningPods adds to the report of s, the newest drain, the pods that an earlier drain has signalled and that are still
-// terminating. Until TerminateAll is done, it waits for the newest drain and returns that drain's report. So addRunningPods also
-// adds all pods of the drain that TerminateAll has waited for so far, even those that have ended.
+// addRunningPodsToReport adds to the report of s, the newest drain, the pods that an earlier drain has signalled and that are still
+// terminating. If TerminateAll has waited for an earlier drain, it waits for s from now on, and returns only the report of s. So
+// that report also gets the pods of the earlier drain that have ended.
 func (n *Node) addRunningPodsToReport(s *Shutdown) {
-	var replaced *Shutdown // the drain that TerminateAll has waited for so far, possibly s; nil: none
-	if !n.terminateAll.isDone {
-		replaced = n.terminateAll.shutdown
-	}
+	isTerminateAllWaiting := !n.terminateAll.isDone
 	for _, p := range n.pods.all {
-		if (p.isTerminating() || p.isInReportOf(replaced)) && !p.isInReportOf(s) {
+		wasWaitedFor := isTerminateAllWaiting && p.isInReportOf(n.terminateAll.shutdown)
+		if (p.isTerminating() || wasWaitedFor) && !p.isInReportOf(s) {
 			n.addToReport(p, s)
 			n.markPodDirty(p)
 		}
 	}
 }
 
-// addToShutdown adds p, which an earlier shutdown has signalled, to the report of s too: it appends the number of s to
-// p.Joined. To keep p.Joined short, it drops the numbers of shutdowns that will not be reported any more. It keeps the newest
-// number, because LastReport returns the report of that shutdown until s ends.
+// addToReport adds a pod that an earlier shutdown has signalled to the report of s too: its StillRanIn gets the number of s. To
+// keep StillRanIn short, numbers of shutdowns that will not be reported any more are dropped. The newest number stays, because
+// LastReport returns the report of that shutdown until s ends.
 func (n *Node) addToReport(p *Pod, s *Shutdown) {
 	newest := p.newestShutdown()
-	p.StillRanIn = slices.DeleteFunc(p.StillRanIn, func(number int) bool {
+	p.StillRanIn = slices.DeleteFunc(p.StillRanIn, func(number int) (isObsolete bool) {
 		hasNumber := func(s *Shutdown) bool { return s != nil && s.Number == number }
-		isNeeded := hasNumber(n.shutdown) || hasNumber(n.terminateAll.shutdown) || slices.ContainsFunc(n.queuedReports, hasNumber)
-		return !isNeeded && number != newest
+		willBeReported := hasNumber(n.shutdown) || hasNumber(n.terminateAll.shutdown) || slices.ContainsFunc(n.queuedReports, hasNumber)
+		return !willBeReported && number != newest
 	})
 	p.StillRanIn = append(p.StillRanIn, s.Number)
 }

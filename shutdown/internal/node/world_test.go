@@ -513,7 +513,7 @@ func (w *world) deliver(p *worldPod, what node.Message) {
 	case node.NotReady:
 		p.isReady = false
 		w.add(judge.NodeFact{What: judge.NodeMarked, Pod: p.Name})
-	case node.Ready:
+	case node.ReadyAgain:
 		p.isReady = true
 		w.add(judge.NodeFact{What: judge.NodeUnmarked, Pod: p.Name})
 	}
