@@ -153,7 +153,7 @@ func (tr *Terminator) Close(ctx context.Context) error {
 	}
 	tr.calls.Close()
 	tr.close(CauseTerminatorClosed)
-	hanging := tr.calls.WaitLoudly(ctx, "Terminator.Close", ctx.Done()) // each "CALL of NAMESPACE/POD/CONTAINER"
+	hanging := tr.calls.WaitAndLog(ctx, "Terminator.Close", ctx.Done()) // each "CALL of NAMESPACE/POD/CONTAINER"
 	if len(hanging) == 0 {
 		return nil
 	}

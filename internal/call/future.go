@@ -66,21 +66,21 @@ func (f *Future[T]) Wait(ctx context.Context) (T, error) {
 // Await returns the result as soon as it is available. If ctx ends or the deadline passes first, it returns the cause
 // of ctx, or [ErrTimeSpent]. A result that becomes available at the same moment takes precedence.
 func (f *Future[T]) Await(ctx context.Context, deadline time.Time) (T, error) {
-	notDone := ErrTimeSpent
+	errIfNotDone := ErrTimeSpent
 	select {
 	case <-f.done:
 	case <-times.After(deadline):
 	case <-ctx.Done():
-		notDone = context.Cause(ctx)
+		errIfNotDone = context.Cause(ctx)
 	}
-	return f.result(notDone)
+	return f.result(errIfNotDone)
 }
 
-// result returns the result of the call, or the error notDone if the result is not available yet.
-func (f *Future[T]) result(notDone error) (T, error) {
+// result returns the result of the call, or the error errIfNotDone if the result is not available yet.
+func (f *Future[T]) result(errIfNotDone error) (T, error) {
 	if !f.IsDone() {
 		var zero T
-		return zero, notDone
+		return zero, errIfNotDone
 	}
 	return f.value, f.err
 }

@@ -25,9 +25,10 @@ import (
 type Group struct {
 	mu      sync.Mutex // guards the fields below
 	running map[*member]struct{}
-	closed  bool              // EnterIfOpen returns false
-	idle    chan struct{}     // closed when no goroutine is running; nil: no waiter
-	logged  map[string]string // the last logged problem, by the name of the call
+	closed  bool          // EnterIfOpen returns false
+	idle    chan struct{} // closed when no goroutine is running; nil: nobody waits for that
+	// loggedProblems has the last problem of the calls with a name, by that name, so that it is not logged again.
+	loggedProblems map[string]string
 }
 
 // member is one goroutine of a group.
@@ -45,16 +46,16 @@ func (g *Group) Go(name func() string, f func()) {
 	}()
 }
 
-// Enter makes the group count the caller's goroutine as running until leave is called. name returns the name under
-// which Wait reports it, as in [Group.Go].
+// Enter counts the caller's goroutine as one of the group until leave is called. name returns the name under which Wait reports
+// it, as in [Group.Go].
 func (g *Group) Enter(name func() string) (leave func()) {
 	m := g.add(name)
 	return func() { g.remove(m) }
 }
 
-// EnterIfOpen does the same as [Group.Enter], unless the group was closed: then isOpen is false and leave is nil. Code in a
-// goroutine outside the group calls it before it begins any work: after [Group.Close] and [Group.Wait], no such work is in
-// progress or can begin. Until leave is called, the code may start goroutines with [Group.Go].
+// EnterIfOpen does the same as [Group.Enter], unless the group was closed: then isOpen is false and leave is nil. If all code
+// outside the group calls it before it begins work, no such work is in progress or can begin after [Group.Close] and
+// [Group.Wait]. Until leave is called, the code may start goroutines with [Group.Go].
 func (g *Group) EnterIfOpen(name func() string) (leave func(), isOpen bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -74,15 +75,15 @@ func (g *Group) Close() {
 }
 
 // Call calls f in a goroutine of the group, and then end once with the error of f. A panic of f becomes a [PanicError].
-// Call logs the panic, and also that f has not returned after the time slow; 0: it does not log that. If a problem occurs
-// again in calls with the same name, it is logged again only after another problem, or after a call that returned.
-func (g *Group) Call(ctx context.Context, name string, slow time.Duration, f func() error, end func(error)) {
+// Call logs two problems: a panic, and that f has not returned after slowAfter (0: not logged). A problem that occurs again in
+// calls with the same name is logged again only after another problem, or after a call that returned.
+func (g *Group) Call(ctx context.Context, name string, slowAfter time.Duration, f func() error, end func(error)) {
 	logger := klog.FromContext(ctx)
 	var slowTimer *time.Timer
-	if slow > 0 {
-		slowTimer = time.AfterFunc(slow, func() {
+	if slowAfter > 0 {
+		slowTimer = time.AfterFunc(slowAfter, func() {
 			if g.setProblem(name, "it has not returned") {
-				logger.Info("A call has not returned", "call", name, "after", slow)
+				logger.Info("A call has not returned", "call", name, "after", slowAfter)
 			}
 		})
 	}
@@ -108,21 +109,22 @@ func (g *Group) Call(ctx context.Context, name string, slow time.Duration, f fun
 // noProblem is the argument of setProblem after a call that has returned.
 const noProblem = ""
 
-// setProblem stores the present problem of the calls with a name, or noProblem. isNew is false for a repeated problem,
-// which must not be logged again.
+// setProblem stores the last problem of the calls with a name, or noProblem. isNew is false for a repeated problem, which must not
+// be logged again.
 func (g *Group) setProblem(name, problem string) (isNew bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if g.logged[name] == problem {
+	if g.loggedProblems[name] == problem {
 		return false
 	}
-	if g.logged == nil {
-		g.logged = map[string]string{}
-	}
-	g.logged[name] = problem
 	if problem == noProblem { // the map must not grow with the number of names
-		delete(g.logged, name)
+		delete(g.loggedProblems, name)
+		return true
 	}
+	if g.loggedProblems == nil {
+		g.loggedProblems = map[string]string{}
+	}
+	g.loggedProblems[name] = problem
 	return true
 }
 
@@ -194,7 +196,7 @@ func (g *Group) names() (names []string) {
 	return names
 }
 
-// whenIdle returns a channel that is closed when no goroutine of the group is running.
+// whenIdle returns a channel that is closed as soon as no goroutine of the group is running.
 func (g *Group) whenIdle() <-chan struct{} {
 	g.mu.Lock()
 	defer g.mu.Unlock()

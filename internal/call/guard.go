@@ -31,14 +31,14 @@ func Guard(ctx context.Context, name string, f func() error, end func(error)) {
 	guard(name, f, func(err error) { logPanic(klog.FromContext(ctx), name, err) }, end)
 }
 
-// GuardRepeated calls f and then end, as [Guard] does. about returns more keys and values for the log line of a panic;
-// it may be nil. previous is the error of the previous call, or nil. If both calls panic with the same value, only the
-// first panic is logged.
-func GuardRepeated(ctx context.Context, name string, previous error, about func() []any, f func() error, end func(error)) {
+// GuardRepeated calls f and then end, as [Guard] does. previousErr is the error of the previous call, or nil: if both calls panic
+// with the same value, only the first panic is logged. about returns more keys and values for that line; nil: there are none.
+func GuardRepeated(ctx context.Context, name string, previousErr error, about func() []any, f func() error, end func(error)) {
 	guard(name, f, func(err error) {
 		var previousPanic *PanicError
-		if errors.As(previous, &previousPanic) && previousPanic.Error() == err.Error() {
-			return // already logged
+		isRepeated := errors.As(previousErr, &previousPanic) && previousPanic.Error() == err.Error()
+		if isRepeated {
+			return
 		}
 		logger := klog.FromContext(ctx)
 		if about != nil {
@@ -48,14 +48,14 @@ func GuardRepeated(ctx context.Context, name string, previous error, about func(
 	}, end)
 }
 
-// guard calls f and then end with the error of f. If f panics, guard first calls panicked with a
-// [PanicError]. The stack then still shows where f panicked, so that panicked can log it.
-func guard(name string, f func() error, panicked, end func(error)) {
+// guard calls f and then end with the error of f. If f panics, guard first calls onPanic with a [PanicError]. The stack then
+// still shows where f panicked, so that onPanic can log it.
+func guard(name string, f func() error, onPanic, end func(error)) {
 	err := error(&PanicError{Call: name}) // not replaced if f calls runtime.Goexit
 	defer func() {
 		if value := recover(); value != nil {
 			err = &PanicError{Call: name, Value: value}
-			panicked(err)
+			onPanic(err)
 		}
 		end(err)
 	}()

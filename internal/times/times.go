@@ -33,7 +33,8 @@ func Passed() <-chan time.Time {
 	return passed
 }
 
-// Sleep waits for d, or until ctx ends. It then returns the cause. If d is not positive, Sleep does not wait.
+// Sleep waits for d, and returns nil. If ctx ends first, it returns the cause of that. If d is not positive, Sleep does not wait,
+// but returns the cause of a ctx that has ended.
 func Sleep(ctx context.Context, d time.Duration) error {
 	if d <= 0 {
 		return context.Cause(ctx)
@@ -55,7 +56,7 @@ func Earlier(a, b time.Time) time.Time {
 	return a
 }
 
-// Later returns the later one of two times.
+// Later returns the later one of two times. A zero time is earlier than all others.
 func Later(a, b time.Time) time.Time {
 	if a.After(b) {
 		return a

@@ -66,7 +66,7 @@ func (p *Provider) Close(ctx context.Context) error {
 	p.calls.Close()
 	p.close(lifecycle.ErrClosed)
 	err := p.terminator.Close(ctx)
-	hanging := p.calls.WaitLoudly(ctx, "Provider.Close", ctx.Done())
+	hanging := p.calls.WaitAndLog(ctx, "Provider.Close", ctx.Done())
 	if len(hanging) == 0 {
 		return err
 	}

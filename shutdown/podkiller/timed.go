@@ -108,6 +108,6 @@ func (t *TimedKiller) recordTimeout(ctx context.Context, pod *v1.Pod) {
 // ends, after the contexts of the kills have ended. Do not call KillPod concurrently.
 func (t *TimedKiller) Wait() {
 	if t != nil {
-		t.calls.WaitLoudly(context.Background(), "TimedKiller.Wait", nil) //nolint:forbidigo // Wait has no context; its logger is klog's
+		t.calls.WaitAndLog(context.Background(), "TimedKiller.Wait", nil) //nolint:forbidigo // Wait has no context; its logger is klog's
 	}
 }
