@@ -70,11 +70,11 @@ func (n *Node) setMissingDeadline(a *Announcement) {
 // now gets one, and may have less time.
 func (l HostLimit) apply(n *Node) {
 	n.hostLimit = time.Duration(l)
-	if n.state != StateDraining { // the next announcement uses n.limit
+	if n.state != StateDraining { // the next announcement uses n.hostLimit
 		return
 	}
 	s := n.shutdown
-	before := s.HostEnd
+	hostEndBefore := s.HostEnd
 	for i := range s.Announced {
 		a := &s.Announced[i]
 		n.setMissingDeadline(a)
@@ -82,17 +82,22 @@ func (l HostLimit) apply(n *Node) {
 			s.HostEnd = times.Earlier(s.HostEnd, a.Deadline)
 		}
 	}
-	if !s.HostEnd.Equal(before) {
+	if !s.HostEnd.Equal(hostEndBefore) {
 		n.markDirty(s)
 		n.drain.shortenTable(n)
 	}
+}
+
+// hasPassed reports whether a deadline is known (not zero) and has passed.
+func (n *Node) hasPassed(deadline time.Time) bool {
+	return !deadline.IsZero() && !n.now.Before(deadline)
 }
 
 // handleAnnouncement begins a shutdown or, if one is in progress, resumes or shortens it or begins another drain of it. wallTime
 // is when the announcement was received, by the wall clock.
 func (n *Node) handleAnnouncement(a Announcement, wallTime time.Time) {
 	s := n.shutdown
-	if !a.Deadline.IsZero() && !n.now.Before(a.Deadline) {
+	if n.hasPassed(a.Deadline) {
 		n.emit(Effect{Do: LogError, Text: fmt.Sprintf("The deadline of the shutdown announced by %q has passed: pods get 0 s", a.Origin)})
 	}
 	switch n.state {
@@ -102,15 +107,15 @@ func (n *Node) handleAnnouncement(a Announcement, wallTime time.Time) {
 		if n.hasTimeLeft(s) && s.mayBeOfKind(a.Kind) {
 			s.announce(a)
 			n.resume()
-		} else {
+		} else { // s is over, or of another kind
 			n.abandonPreviousShutdown()
 			n.beginShutdown(a, wallTime)
 		}
 	case StateDraining:
-		before := s.HostEnd
+		hostEndBefore := s.HostEnd
 		s.announce(a)
 		n.markDirty(s)
-		if !s.HostEnd.Equal(before) {
+		if !s.HostEnd.Equal(hostEndBefore) {
 			n.drain.shortenTable(n)
 		}
 	case StateReleased: // an announcement that is only repeated begins no other drain
@@ -125,13 +130,13 @@ func (n *Node) handleAnnouncement(a Announcement, wallTime time.Time) {
 func (p HostAnswered) saysNonePending() bool { return p.Known && (p.Event == nil || p.Event.Cancelled) }
 
 // apply handles the host's answer whether a shutdown is pending. If one is, it counts as announced. If none is, the host's earlier
-// announcements are withdrawn. If the host does not know, the previous agent's shutdown continues without its answer.
+// announcements are withdrawn. If the host does not know, the previous agent's shutdown no longer waits for its answer.
 func (p HostAnswered) apply(n *Node) {
 	n.newestHostInput = p
 	switch {
 	case n.runEnded:
 	case !p.Known:
-		n.decideWithoutHost()
+		n.stopAwaitingHost()
 	case p.saysNonePending():
 		n.withdrawHostAnnouncements()
 	default:
@@ -143,10 +148,10 @@ func (p HostAnswered) apply(n *Node) {
 // if its lock was released already. wallTime is when the host has answered, by the wall clock.
 func (n *Node) handlePending(e source.Event, wallTime time.Time) {
 	a := n.announcement(Event{Event: e, Host: true})
-	hasPassed := !e.Deadline.IsZero() && !n.now.Before(e.Deadline)
-	isPreviousOver := n.state == StateAwaitingHost && !n.hasTimeLeft(n.shutdown) && n.shutdown.mayBeOfKind(a.Kind)
+	mayBePrevious := n.state == StateAwaitingHost && n.shutdown.mayBeOfKind(e.Kind) // the shutdown of the previous agent
+	isPreviousOver := mayBePrevious && !n.hasTimeLeft(n.shutdown)
 	switch {
-	case hasPassed || isPreviousOver:
+	case n.hasPassed(e.Deadline) || isPreviousOver:
 		n.handleExpired(a)
 	case n.state == StateReleased:
 		n.shutdown.announce(a)
@@ -156,8 +161,8 @@ func (n *Node) handlePending(e source.Event, wallTime time.Time) {
 	}
 }
 
-// handleExpired handles a pending shutdown whose deadline has passed. No drain begins. If the previous agent has left a shutdown
-// that may be this one, the lock is released, and the final statuses of its pods are sent.
+// handleExpired handles a pending shutdown whose time is over. No drain begins. If the previous agent's shutdown awaits the host, it
+// counts as this one: the lock is released, and the final statuses of its pods are sent.
 func (n *Node) handleExpired(a Announcement) {
 	switch n.state {
 	case StateAwaitingHost: // n.shutdown is the previous agent's
@@ -182,7 +187,7 @@ func (n *Node) withdrawHostAnnouncements() {
 	case StateAwaitingHost:
 		n.shutdown.withdraw(Announcement.isOfHost)
 		n.markDirty(n.shutdown)
-		n.decideWithoutHost()
+		n.stopAwaitingHost()
 	case StateDraining, StateReleased:
 		n.withdraw(Announcement.isOfHost)
 	}
@@ -205,11 +210,11 @@ func (n *Node) withdraw(match func(Announcement) bool) (wasAnnounced bool) {
 	return true
 }
 
-// decideWithoutHost decides how the previous agent's shutdown continues, if that awaits the host, which does not confirm it. If no
-// announcement of it is left, it is cancelled. If it has time left, it resumes. Otherwise it ends.
-func (n *Node) decideWithoutHost() {
+// stopAwaitingHost ends the wait of the previous agent's shutdown for the host, which does not confirm it. If no announcement of
+// the shutdown is left, it is cancelled. If it has time left, it resumes. Otherwise it ends.
+func (n *Node) stopAwaitingHost() {
 	switch {
-	case n.state != StateAwaitingHost:
+	case n.state != StateAwaitingHost: // nothing waits for the host
 	case len(n.shutdown.Announced) == 0:
 		n.cancel()
 	case n.hasTimeLeft(n.shutdown):
@@ -229,7 +234,7 @@ func (u HostUnreached) apply(n *Node) {
 	}
 	isOfHost := slices.ContainsFunc(n.shutdown.Announced, Announcement.isOfHost)
 	if u.Adopted || !isOfHost || !n.hasTimeLeft(n.shutdown) {
-		n.decideWithoutHost()
+		n.stopAwaitingHost()
 	}
 }
 
@@ -371,7 +376,7 @@ func (n *Node) updateState() {
 func (n *Node) publishNoShutdown() {
 	hasPublished := n.api.wantedState != nil
 	if hasPublished || n.newestHostInput != nil {
-		n.publish(nil) // nil: no shutdown
+		n.publish(nil) // nil: no shutdown is in progress
 	}
 }
 
@@ -406,7 +411,8 @@ func (RunEnds) apply(n *Node) {
 // left minDrainTime.
 func (n *Node) tableRequest(s *Shutdown, received, hostEnd time.Time) timetable.Request {
 	if !hostEnd.IsZero() {
-		// A host that waits 30 s leaves slightly less when its event is received. No grace period must lose a second by that.
+		// A host that waits 30 s leaves slightly less when its event is received. received moves back by that, so that no grace
+		// period loses a second.
 		missing := time.Second - hostEnd.Sub(received)%time.Second // to the next whole second
 		if missing <= times.Lag {
 			received = received.Add(-missing)
