@@ -59,7 +59,7 @@ func (n *Node) markNotReadyThenKill(p *Pod, killBy time.Time) {
 }
 
 // isServerUp reports whether the API server is taken to be up. It is taken to be down if it has accepted nothing since the node
-// state to publish last changed, that is, since the drain began: publish then sets acceptedAt to zero.
+// state to publish last changed: publish then sets acceptedAt to zero.
 func (n *Node) isServerUp() bool {
 	hasAcceptedSomething := !n.api.acceptedAt.IsZero()
 	return hasAcceptedSomething || !n.Options.Steps.Publish
@@ -84,17 +84,13 @@ func (n *Node) killWithoutNotReady(p *Pod) {
 }
 
 // killInCurrentBucket kills a pod within the window of the current bucket. A pod that was signalled before keeps its
-// deadline or gets an earlier one, never a later one. If an earlier shutdown has signalled it, it is now in the report of
-// this shutdown too.
+// deadline or gets an earlier one, never a later one.
 func (n *Node) killInCurrentBucket(p *Pod) {
 	d := &n.drain
 	if !p.isSignalled() {
-		p.SignalledBy, p.Policy = d.shutdown.Number, n.policy(d.shutdown)
-		p.Bucket = d.shutdown.Timetable.Schedule()[d.bucket].Priority
-		p.GrantedSeconds, p.Signalled = d.window.Seconds(n.objectForTimetable(p), n.now), n.now
-		p.Deadline = n.now.Add(graceperiod.Duration(p.GrantedSeconds))
+		n.recordFirstKill(p)
 	} else {
-		if !p.isInReportOf(d.shutdown) {
+		if !p.isInReportOf(d.shutdown) { // an earlier shutdown has signalled it
 			n.addToReport(p, d.shutdown)
 		}
 		p.shortenDeadline(times.Later(d.window.KillsEnd, n.now))
@@ -105,8 +101,17 @@ func (n *Node) killInCurrentBucket(p *Pod) {
 	n.startKill(p)
 }
 
-// shortenDeadline moves the pod's deadline to end if end is earlier by more than the lag of a timer. A smaller
-// difference is ignored: it would only repeat the kill.
+// recordFirstKill records that the current bucket kills a pod now, for the first time, and with which grace period.
+func (n *Node) recordFirstKill(p *Pod) {
+	d, s := &n.drain, n.drain.shutdown
+	p.SignalledBy, p.Signalled, p.Policy = s.Number, n.now, n.policy(s)
+	p.Bucket = s.Timetable.Schedule()[d.bucket].Priority
+	p.GrantedSeconds = d.window.Seconds(n.objectForTimetable(p), n.now)
+	p.Deadline = n.now.Add(graceperiod.Duration(p.GrantedSeconds))
+}
+
+// shortenDeadline moves the pod's deadline to end, if that is earlier. A difference that the lag of a timer explains is ignored: it
+// would only repeat the kill.
 func (p *Pod) shortenDeadline(end time.Time) {
 	if end.Add(times.Lag).Before(p.Deadline) {
 		p.Deadline = end

@@ -124,16 +124,12 @@ func (n *Node) hasStartedAgain(known *Pod) bool {
 }
 
 // updateFromList adds or updates a pod from the newest list. If the pod has started again, the new one replaces the known one, so
-// that this drain kills it too. Reports that include the old pod are made now, while it is known.
+// that this drain kills it too.
 func (n *Node) updateFromList(listed *Pod) {
 	p := n.pods.byKey[listed.Key]
 	startedAgain := p != nil && n.hasStartedAgain(p)
 	if startedAgain {
-		for _, s := range slices.DeleteFunc(slices.Clone(n.queuedReports), func(s *Shutdown) bool { return !p.isInReportOf(s) }) {
-			n.reportNow(s)
-		}
-		n.abortMessage(p)
-		p.message = messageState{} // so that the queues of messages drop the old pod
+		n.finishOldPod(p)
 	}
 	if p == nil || startedAgain {
 		p = listed
@@ -145,6 +141,18 @@ func (n *Node) updateFromList(listed *Pod) {
 	}
 	p.lastListedIn = n.lister.listCount
 	n.queueWantedMessage(p)
+}
+
+// finishOldPod makes the queued reports that include a pod, and sends no more messages about it, because a new pod with its key is
+// about to replace it.
+func (n *Node) finishOldPod(p *Pod) {
+	for _, s := range slices.Clone(n.queuedReports) {
+		if p.isInReportOf(s) {
+			n.reportNow(s)
+		}
+	}
+	n.abortMessage(p)
+	p.message = messageState{} // the queues of messages then drop p
 }
 
 // mustBeKilled reports whether a drain has to kill a pod: it has not ended, and it was signalled or is in the newest list. Before

@@ -109,8 +109,8 @@ func (n *Node) queueWantedMessage(p *Pod) {
 
 // wantedMessage returns the message about a pod that the API server should get now; "": none.
 func (n *Node) wantedMessage(p *Pod) Message {
-	isNotKilled := n.state == StateNone && !p.isSignalled() // no shutdown is in progress any more
-	mustUndoNotReady := p.MayShowNotReady && isNotKilled && n.Options.Steps.Readiness
+	keepsRunning := n.state == StateNone && !p.isSignalled() // the shutdown was cancelled before the pod was killed
+	mustUndoNotReady := p.MayShowNotReady && keepsRunning && n.Options.Steps.Readiness
 	switch {
 	case n.isStatusPending(p):
 		return FinalStatus
@@ -165,31 +165,26 @@ func (n *Node) sendMessages() {
 	}
 }
 
-// podsWithDueMessage returns the pods of a queue whose messages are due: first tries, and then retries. messages are those that the
-// queue is for. Pods that need none of them any more are removed from the queue. Once limit first tries are found, only these are
-// returned.
-func (n *Node) podsWithDueMessage(queue *[]*Pod, limit int, messages ...Message) (due []*Pod) {
+// podsWithDueMessage returns the pods of a queue whose messages are due: first tries, and then retries. Once it has found as many
+// first tries as limit says, it returns only these. It first removes the pods from the queue that want none of its messages any
+// more.
+func (n *Node) podsWithDueMessage(queue *[]*Pod, limit int, messages ...Message) []*Pod {
 	isObsolete := func(p *Pod) bool { return !slices.Contains(messages, p.message.wanted) }
-	for len(*queue) > 0 && isObsolete((*queue)[0]) { // the early returns below do not reach the other removal
-		*queue = (*queue)[1:]
-	}
-	if limit <= 0 {
-		return nil
-	}
-	var retries []*Pod
+	*queue = slices.DeleteFunc(*queue, isObsolete)
+	var firstTries, retries []*Pod
 	for _, p := range *queue {
-		switch message := &p.message; {
-		case isObsolete(p) || n.mustAwaitCall(p) || !n.reachedOrWakeAt(message.retryAt): // nothing to send now
-		case message.tries > 0:
+		if len(firstTries) >= limit {
+			return firstTries
+		}
+		isDue := !n.mustAwaitCall(p) && n.reachedOrWakeAt(p.message.retryAt)
+		switch {
+		case isDue && p.message.tries == 0:
+			firstTries = append(firstTries, p)
+		case isDue:
 			retries = append(retries, p)
-		default:
-			if due = append(due, p); len(due) == limit {
-				return due
-			}
 		}
 	}
-	*queue = slices.DeleteFunc(*queue, isObsolete)
-	return append(due, retries...)
+	return append(firstTries, retries...)
 }
 
 // sendMessage starts the call that sends the wanted message about a pod.
@@ -200,11 +195,7 @@ func (n *Node) sendMessage(p *Pod) {
 	message.deadline = n.now.Add(callTimeout)
 	if message.sending == NotReady {
 		message.deadline = message.notReadyBy
-		if !p.MayShowNotReady {
-			p.MayShowNotReady = true // even a call that fails may set NotReady, which must be undone if the pod is not killed
-			n.markPodDirty(p)
-			n.storeDirty()
-		}
+		n.storeMayShowNotReady(p)
 	}
 	if !slices.Contains(n.api.podsBeingSent, p) { // it may be there with a call that has not returned by its deadline
 		n.api.podsBeingSent = append(n.api.podsBeingSent, p)
@@ -212,12 +203,22 @@ func (n *Node) sendMessage(p *Pod) {
 	message.call = n.startCall(Effect{Do: SendMessage, Pod: p, Message: message.sending, Until: message.deadline})
 }
 
+// storeMayShowNotReady stores that the API server may show the pod as NotReady, before the call that sends that: even a call that
+// fails may have this effect, which must be undone if the pod is not killed.
+func (n *Node) storeMayShowNotReady(p *Pod) {
+	if !p.MayShowNotReady {
+		p.MayShowNotReady = true
+		n.markPodDirty(p)
+		n.storeDirty()
+	}
+}
+
 // apply handles the result of a call that sends a message about a pod. An error is ignored if the message is not wanted any more.
 // After any other error the message is sent again after a pause, unless it is NotReady and the time for that is over: then the pod
 // is killed without it.
 func (m MessageAnswered) apply(n *Node) {
 	p := n.pods.byKey[m.Key]
-	isCurrent := p != nil && p.message.call == m.Call // not of an earlier pod with this key
+	isCurrent := p != nil && p.message.call == m.Call // not an earlier call, or one about an earlier pod with this key
 	isWanted := isCurrent && p.message.wanted == p.message.sending
 	n.api.noteAnswer(n, m.Err, isWanted)
 	if !isCurrent {
@@ -370,7 +371,9 @@ func (p Published) apply(n *Node) {
 	isWanted := isCurrent && a.sentState == a.wantedState
 	a.noteAnswer(n, p.Err, isWanted)
 	if !isCurrent {
-		a.isStateAccepted = a.isStateAccepted && p.Err != nil // an older call may have overwritten the wanted state
+		if p.Err == nil { // the older call may have overwritten the wanted state
+			a.isStateAccepted = false
+		}
 		return
 	}
 	a.publishCall = 0
@@ -389,16 +392,17 @@ func (p Published) apply(n *Node) {
 // at most maxReasons reasons, each with one pod.
 func (n *Node) reportPendingStatuses(s *Shutdown) {
 	const maxReasons = 3
+	pending := matching(n.pods.all, n.isStatusPending)
 	var reasons, examples []string
-	for _, p := range n.pods.all {
+	for _, p := range pending {
 		reason := failureOrTimeout(p.message.failure)
-		if n.isStatusPending(p) && len(reasons) < maxReasons && !slices.Contains(reasons, reason) {
+		if len(reasons) < maxReasons && !slices.Contains(reasons, reason) {
 			reasons = append(reasons, reason)
 			examples = append(examples, fmt.Sprintf("%s/%s: %s", p.Namespace, p.Name, reason))
 		}
 	}
-	if len(reasons) > 0 {
-		n.reportError(s, fmt.Sprintf("failed to flush the final statuses of %d pods: %s", n.PendingStatuses(), strings.Join(examples, "; ")))
+	if len(pending) > 0 {
+		n.reportError(s, fmt.Sprintf("failed to flush the final statuses of %d pods: %s", len(pending), strings.Join(examples, "; ")))
 	}
 }
 

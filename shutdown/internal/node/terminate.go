@@ -13,7 +13,7 @@ const settleTimeout = 5 * time.Second
 type terminateAllState struct {
 	isRequested bool
 	requestedAt time.Time
-	wall        time.Time // requestedAt by the wall clock
+	wallTime    time.Time // requestedAt by the wall clock
 	isStopped   bool      // the contexts of all its calls have ended
 	shutdown    *Shutdown // the drain that it waits for, its own or that of a shutdown; nil: none yet
 	isDone      bool      // the drain that it waited for is over, or it was stopped
@@ -22,7 +22,7 @@ type terminateAllState struct {
 // apply records the first call of TerminateAll. In the same step, advanceTerminateAll begins its drain if it can.
 func (t TerminateAll) apply(n *Node) {
 	if !n.terminateAll.isRequested {
-		n.terminateAll = terminateAllState{isRequested: true, requestedAt: n.now, wall: t.WallTime}
+		n.terminateAll = terminateAllState{isRequested: true, requestedAt: n.now, wallTime: t.WallTime}
 	}
 }
 
@@ -43,12 +43,13 @@ func (n *Node) advanceTerminateAll() {
 	hasOwnDrain := a.shutdown != nil && a.shutdown.isTerminateAll
 	isDrainOver := a.shutdown != nil && !a.shutdown.Ended.IsZero() && !a.shutdown.Cancelled
 	mayPreviousResume := n.state == StateAwaitingHost || n.state == StateAwaitingLog
+	awaitsDecision := mayPreviousResume && !hasOwnDrain
 	switch {
 	case a.isStopped:
 		n.stopTerminateAll()
 	case n.state == StateDraining && !n.runEnded:
 		a.shutdown = n.shutdown
-	case mayPreviousResume && !hasOwnDrain && !n.reachedOrWakeAt(a.requestedAt.Add(settleTimeout)): // wait for the decision
+	case awaitsDecision && !n.reachedOrWakeAt(a.requestedAt.Add(settleTimeout)): // wait for it
 	case n.isDrainingForTerminateAll(): // wait for the drain
 	case isDrainOver:
 		a.isDone = true
@@ -62,7 +63,7 @@ func (n *Node) beginTerminateAll() {
 	n.lastShutdownNumber++
 	waited := n.now.Sub(n.terminateAll.requestedAt)
 	s := &Shutdown{
-		Number: n.lastShutdownNumber, Began: n.now, BeganWallTime: n.terminateAll.wall.Add(waited), Origin: "TerminateAll",
+		Number: n.lastShutdownNumber, Began: n.now, BeganWallTime: n.terminateAll.wallTime.Add(waited), Origin: "TerminateAll",
 		SendsStatuses: n.Options.Steps.Statuses, isTerminateAll: true,
 	}
 	s.Timetable = n.preliminaryTable(s, n.now)
