@@ -58,8 +58,9 @@ func (l *lister) retryWhenDue(n *Node) {
 func (l *lister) reportTimeout(n *Node) {
 	d := &n.drain
 	usesEarlierList := d.stage == listing && l.listCount > 0
-	hasWaitedLess := n.now.Before(d.stageBegan.Add(answerTimeout))
-	if l.isFailureReported || usesEarlierList && hasWaitedLess {
+	isWaitCutShort := n.now.Before(d.stageBegan.Add(answerTimeout))
+	isNoFailure := usesEarlierList && isWaitCutShort
+	if isNoFailure || l.isFailureReported {
 		return
 	}
 	l.isFailureReported = true

@@ -113,8 +113,8 @@ func moveToThisBoot(previous *Shutdown, pods []*Pod, now time.Time) {
 // hasTimeLeft reports whether a shutdown is not cancelled and its drain would still wait for pods.
 func (n *Node) hasTimeLeft(s *Shutdown) bool { return !s.Cancelled && n.now.Before(s.WaitEnd()) }
 
-// mayBeDraining reports whether this agent drains for a shutdown that may be the previous agent's unfinished one. That one has
-// ended if its announcements were cancelled before the log was read: mayBeDraining withdraws these first.
+// mayBeDraining reports whether this agent drains for a shutdown that may be the previous agent's unfinished one. First it
+// withdraws the announcements of the latter that were cancelled before the log was read: it may be over by that.
 func (n *Node) mayBeDraining(previous *Shutdown) bool {
 	if n.state != StateDraining {
 		return false
