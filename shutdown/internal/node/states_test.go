@@ -226,8 +226,8 @@ func (r *rig) restart() {
 	r.step(node.LogRead{SameBoot: true, Entries: r.stored})
 }
 
-// awaitingHostTimeOver is like awaitingHost, but the new agent starts only when the time of the log's shutdown is over. It does
-// not know either whether that shutdown is still pending.
+// awaitingHostTimeOver is like awaitingHost, but the new agent starts only when the time of the previous agent's shutdown is
+// over. It does not know either whether that shutdown is still pending.
 func awaitingHostTimeOver(announcers ...string) func(*rig) {
 	return func(r *rig) {
 		draining(announcers...)(r)
