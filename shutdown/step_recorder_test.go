@@ -65,7 +65,7 @@ func (w *StepRecorder) input(in node.Input) {
 		}
 	case node.MessageAnswered:
 		if in.Err == nil && w.tells[in.Call] == node.FinalStatus {
-			w.add(judge.NodeFact{What: judge.NodeTold, Pod: string(in.Key)})
+			w.add(judge.NodeFact{What: judge.NodeFinalStatusAccepted, Pod: string(in.Key)})
 		}
 	case node.StaticPodStarts:
 		if key := string(in.Key); w.runs[key] { // it has ended without the manager's knowledge, and the next list has the new one
@@ -93,14 +93,14 @@ func (w *StepRecorder) read(in node.LogRead) {
 	}
 	for pod := range w.signalled {
 		if _, isKnown := known[pod]; !isKnown {
-			w.add(judge.NodeFact{What: judge.NodePodLost, Pod: pod})
+			w.add(judge.NodeFact{What: judge.NodeKillLostFromLog, Pod: pod})
 		}
 	}
 	for pod, runs := range known {
 		if runs {
 			w.signalled[pod] = true
 		}
-		w.add(judge.NodeFact{What: judge.NodeLogged, Pod: pod})
+		w.add(judge.NodeFact{What: judge.NodeKillReadFromLog, Pod: pod})
 	}
 	hasEntries, isDraining := in.Entries.Shutdown != nil || len(in.Entries.Pods) > 0, w.Record.Draining() != nil
 	if hasEntries && !in.SameBoot {

@@ -1,59 +1,61 @@
 package judge
 
 const (
-	nodeMaxIdleTicks = 40 // ticks in a row without an effect; more are a busy loop
-	nodeExtraCalls   = 20 // calls in progress besides three for each pod
+	maxIdleTicks   = 40 // ticks in a row without an effect; more are a busy loop
+	maxCallsPerPod = 3  // calls in progress for one pod, such as its kills and messages about it
+	maxOtherCalls  = 20 // calls in progress that are for no pod
 )
 
-// callsAreBounded: even if calls hang, few are in progress at the same time: at most three for each pod, such as its kills
-// and messages about it, and nodeExtraCalls others.
+// callsAreBounded: the agent does not pile up calls, even if calls hang.
 func (h *nodeHistory) callsAreBounded(state NodeFact) {
-	if state.Calls > nodeExtraCalls+3*len(h.pods) {
-		h.violation(state, "for %d pods", len(h.pods))
+	if state.Calls > maxOtherCalls+maxCallsPerPod*len(h.pods) {
+		h.addViolation(state, "for %d pods", len(h.pods))
 	}
 }
 
-// obsoleteStepIsAborted: the drain waits for one step at a time, such as Prepare or the unmount. When the next step begins,
-// or the drain is over, the call of the previous step has returned or was aborted.
+// obsoleteStepIsAborted: a drain calls its steps, such as Prepare and Unmount, one after another. When the next step begins,
+// or the drain is over, the call of the previous step must have returned, or have been aborted.
 func (h *nodeHistory) obsoleteStepIsAborted(f NodeFact) {
-	isNextStep, isDrainOver := f.What == NodeStep, f.What == NodeState && f.Drain == 0
-	if h.waitingFor.isSet() && (isNextStep || isDrainOver) {
-		h.violation(f, "%s (call %d) goes on", h.waitingFor.Text, h.waitingFor.Call)
-		h.waitingFor = NodeFact{}
+	isNextStep := f.What == NodeDrainStepBegins
+	isDrainOver := f.What == NodeState && f.Draining == 0
+	if isObsolete := isNextStep || isDrainOver; isObsolete && h.awaitedStep.isSet() {
+		h.addViolation(f, "%s (call %d) goes on", h.awaitedStep.Text, h.awaitedStep.Call)
+		h.awaitedStep = NodeFact{}
 	}
 	switch f.What {
-	case NodeAgentBegan:
-		h.waitingFor = NodeFact{}
-	case NodeStep:
-		h.waitingFor = f
-	case NodeStepped, NodeAborted:
-		if f.Call == h.waitingFor.Call {
-			h.waitingFor = NodeFact{}
+	case NodeAgentBegan: // the calls of the previous agent have died with it
+		h.awaitedStep = NodeFact{}
+	case NodeDrainStepBegins:
+		h.awaitedStep = f
+	case NodeDrainStepAnswered, NodeAborted:
+		if f.Call == h.awaitedStep.Call {
+			h.awaitedStep = NodeFact{}
 		}
 	default:
 	}
 }
 
-// noBusyLoop: the agent does not run Step again and again without an effect. A few ticks without an effect are no fault,
-// because a time that has come need not change anything.
+// noBusyLoop: the agent's timers do not fire again and again without an effect. A few such ticks are no fault, because a time
+// that the agent has waited for need not change anything.
 func (h *nodeHistory) noBusyLoop(f NodeFact) {
+	isProgress := f.What == NodeInput || f.What == NodeTicked && f.Effects > 0
 	switch {
-	case f.What == NodeInput, f.What == NodeTicked && f.Effects > 0:
+	case isProgress:
 		h.idleTicks = 0
 	case f.What == NodeTicked:
-		if h.idleTicks++; h.idleTicks == nodeMaxIdleTicks+1 {
-			h.violation(f, "%d ticks without an effect", h.idleTicks)
+		if h.idleTicks++; h.idleTicks == maxIdleTicks+1 {
+			h.addViolation(f, "%d ticks without an effect", h.idleTicks)
 		}
 	}
 }
 
-// noPanic: Step does not panic.
-func (h *nodeHistory) noPanic(f NodeFact) { h.violation(f, "Step must not panic") }
+// noPanic: the agent's state machine never panics. The rule is checked only with the record of a panic.
+func (h *nodeHistory) noPanic(panicked NodeFact) { h.addViolation(panicked, "Step must not panic") }
 
-// drainEndsOnceFaultsStop: no drain is in progress at the end. By then the faults have stopped and nothing is pending, so
-// every drain should have ended. An agent whose Run has ended is exempt.
+// drainEndsOnceFaultsStop: at the end of the record no drain is in progress. The simulated faults have stopped by then, so
+// nothing excuses a drain that goes on, unless the agent's Run has ended.
 func (h *nodeHistory) drainEndsOnceFaultsStop(NodeFact) {
 	if h.state.State != "none" && !h.runHasEnded {
-		h.violation(h.state, "the drain has not ended")
+		h.addViolation(h.state, "the drain has not ended")
 	}
 }

@@ -6,16 +6,16 @@ import (
 	"time"
 )
 
-// nodeRule is one promise of package shutdown. check is called with each fact of one kind, or with each fact if kind is "",
-// before the fact is added to the history. It adds a violation if the fact breaks the promise.
+// nodeRule is one promise of package shutdown.
 type nodeRule struct {
-	name  string
-	kind  NodeWhat
+	name string
+	kind NodeWhat // of the facts with which check is called; "": all facts
+	// check is called before the fact is added to the history. It adds a violation if the fact breaks the promise.
 	check func(*nodeHistory, NodeFact)
 }
 
-// nodeRules returns the rules that each recorded history of a node must keep: the name, the kind of fact with which the rule is
-// checked ("": each fact), and the check.
+// nodeRules returns the promises of package shutdown. Each line is the promise in words, the kind of the facts with which it
+// is checked ("": all facts), and the method that checks it.
 func nodeRules() []nodeRule {
 	return []nodeRule{
 		{"a deadline only moves earlier", NodeKill, (*nodeHistory).deadlineOnlyMovesEarlier},
@@ -34,7 +34,7 @@ func nodeRules() []nodeRule {
 		{"a shutdown refuses pods", NodeState, (*nodeHistory).shutdownRefusesPods},
 		{"killed pods stay refused, others are ready", NodeFinished, (*nodeHistory).killedPodsStayRefusedOthersAreReady},
 		{"every end is published", NodeFinished, (*nodeHistory).everyEndIsPublished},
-		{"only ended pods are published", NodeTold, (*nodeHistory).onlyEndedPodsArePublished},
+		{"only ended pods are published", NodeFinalStatusAccepted, (*nodeHistory).onlyEndedPodsArePublished},
 		{"each shutdown is reported once, with all killed pods", "", (*nodeHistory).eachShutdownIsReportedOnce},
 		{"each pod is counted once in a drain", NodeCounted, (*nodeHistory).eachPodIsCountedOnce},
 		{"a step that nobody waits for is aborted", "", (*nodeHistory).obsoleteStepIsAborted},
@@ -45,9 +45,12 @@ func nodeRules() []nodeRule {
 	}
 }
 
-// Node returns all violations of package shutdown's promises, sorted, one sentence each.
+// Node returns the violations of package shutdown's promises in a record, sorted, one sentence each.
 func Node(r *NodeRecord) []string {
-	h := nodeHistory{NodeRecord: r, pods: map[string]*nodePod{}, publishCalls: map[int]bool{}, syncs: map[int]int{}, reports: map[int]*nodeReport{}}
+	h := nodeHistory{
+		NodeRecord: r, pods: map[string]*nodePod{},
+		publishCalls: map[int]bool{}, syncBeganAt: map[int]int{}, expectedReports: map[int]*expectedReport{},
+	}
 	rules := nodeRules()
 	for _, f := range r.Facts {
 		for _, rule := range rules {
@@ -62,32 +65,32 @@ func Node(r *NodeRecord) []string {
 	return h.violations
 }
 
-// nodeHistory is what the facts so far say: about the newest agent, and about the pods.
+// nodeHistory is what the facts so far say about the newest agent and the pods.
 type nodeHistory struct {
 	*NodeRecord
 
-	rule       string // the name of the rule that is checked
+	rule       string // the name of the rule that is being checked
 	violations []string
 
-	factCount         int      // the number of facts so far
+	factCount         int      // how many facts were added
 	state             NodeFact // the newest NodeState fact
 	runHasEnded       bool
 	terminatesAll     bool         // TerminateAll was called
-	windows           NodeFact     // the newest timetable
+	timetable         NodeFact     // the newest NodeTimetable fact
 	publishedShutdown int          // the shutdown that the agent has published last; 0: none
-	publishCalls      map[int]bool // those in progress
-	syncs             map[int]int  // by call that syncs the log: factCount when it began
+	publishCalls      map[int]bool // the calls in progress that publish the node's state
+	syncBeganAt       map[int]int  // by call that syncs the log: factCount when the call began
 	pods              map[string]*nodePod
 
 	// Each of these belongs to one rule, which updates it.
-	timetable       nodeTimetable
-	turn            nodeTurn
-	lock            nodeLock
-	isLockRequested bool // the lock was requested since the last cancellation
-	cancelled       NodeFact
-	reports         map[int]*nodeReport // by shutdown
-	waitingFor      NodeFact            // the step that the drain waits for; zero: none
-	idleTicks       int                 // in a row
+	previousTimetable previousTimetable
+	turn              bucketTurn
+	lock              inhibitorLock
+	isLockRequested   bool                    // since the last cancellation
+	cancelled         NodeFact                // the cancellation of the Step in progress; zero: none
+	expectedReports   map[int]*expectedReport // by shutdown
+	awaitedStep       NodeFact                // the NodeDrainStepBegins fact whose answer the drain waits for; zero: none
+	idleTicks         int                     // in a row
 }
 
 // nodePod is what the facts so far say about a pod since it runs.
@@ -96,35 +99,34 @@ type nodePod struct {
 	priority   int32
 	grace      int64 // its own grace period in seconds; -1: none
 	isRunning  bool
-	isKillLost bool // a power cut has taken its kill from the log
-	isKilled   bool
-	// isSignalled says that it was signalled in this boot, as far as the agent can know: it has killed the pod, or reads in
-	// the log that an earlier agent has.
-	isSignalled    bool
-	hasFinalStatus bool      // the API server has its final status
-	stored         NodeFact  // the newest NodeStored fact
-	storedAt       int       // factCount when it was stored
-	deadline       time.Time // of its last kill, as far as the agent can know; zero: none
-	knownEnd       NodeFact  // the fact by which the agent knows that the killed pod has ended: NodeKilled, or the next NodeBooted; zero: none
-	isEndLogged    bool      // the step that handles knownEnd is over, so that the next agent knows of it too
+	isKillLost bool // a power cut has taken its kill from the state log
+	wasKilled  bool // in any boot, by any agent
+	// wasKilledInBoot says that the newest agent has killed it, or reads in the state log that an earlier agent of this boot has.
+	wasKilledInBoot bool
+	hasFinalStatus  bool      // the API server has its final status
+	loggedKill      NodeFact  // the newest NodeKillLogged fact
+	loggedAt        int       // factCount when loggedKill was added
+	deadline        time.Time // of its last kill, if the agent can know it; zero: none
+	knownEnd        NodeFact  // the fact that tells the agent that the killed pod has ended: NodeKillAnswered or NodeBooted; zero: none
+	isEndLogged     bool      // the Step that handles knownEnd is over, so that the state log tells the next agent, too
 
 	agentPod // what the newest agent has done with it
 }
 
 // agentPod is what one agent has done with a pod.
 type agentPod struct {
-	calls       int      // kills in progress
-	unsynced    int      // storedAt of the entry with its first kill by this agent; 0: there is none, or it is synced
-	failedKill  NodeFact // the answer to a kill that must be repeated; zero: none
-	needsNoKill bool     // a kill has succeeded, or a repetition is useless
-	drain       int      // the shutdown in whose current drain the pod was signalled first; 0: there is none, for example because it was signalled earlier
-	isGivenUp   bool     // a repetition of the last kill is useless
-	counted     NodeFact // the NodeCounted fact of the current drain; zero: not counted in it yet
-	awaitEnd    bool     // this agent has killed it, so that a turn must wait for its end
-	wasAwaited  bool     // a turn of the current drain has waited for it
+	killsInProgress int
+	unsyncedSince   int      // loggedAt of this agent's first kill, until a sync has saved it; 0: nothing must be synced
+	killToRepeat    NodeFact // the answer to a failed kill, until the kill is repeated or need not be; zero: none
+	isKillSettled   bool     // a kill has succeeded, or has failed in a way that makes a repetition useless
+	killedByDrainOf int      // the shutdown whose current drain was the first to kill the pod; 0: none was
+	isGivenUp       bool     // the last kill has failed in a way that makes a repetition useless
+	counted         NodeFact // the NodeCounted fact of the current drain; zero: none
+	mustAwaitEnd    bool     // this agent has killed it, so that the turn of a bucket must wait for its end
+	wasAwaited      bool     // a turn of the current drain has waited for it
 }
 
-// pod returns the history of a pod.
+// pod returns what is known about the pod with a name.
 func (h *nodeHistory) pod(name string) *nodePod {
 	if h.pods[name] == nil {
 		h.pods[name] = &nodePod{name: name}
@@ -132,8 +134,8 @@ func (h *nodeHistory) pod(name string) *nodePod {
 	return h.pods[name]
 }
 
-// violation records that a fact violates the rule that is checked.
-func (h *nodeHistory) violation(f NodeFact, format string, args ...any) {
+// addViolation records that a fact violates the rule that is being checked, and why.
+func (h *nodeHistory) addViolation(f NodeFact, format string, args ...any) {
 	h.violations = append(h.violations, fmt.Sprintf("%s: %s: %s", h.rule, f, fmt.Sprintf(format, args...)))
 }
 
@@ -144,21 +146,21 @@ func (h *nodeHistory) add(f NodeFact) {
 	case NodeAgentBegan:
 		h.runHasEnded, h.terminatesAll, h.publishedShutdown = false, false, 0
 		clear(h.publishCalls)
-		clear(h.syncs)
+		clear(h.syncBeganAt)
 	case NodeRunEnded:
 		h.runHasEnded = true
 	case NodeTerminateAll:
 		h.terminatesAll = true
 	case NodeState:
 		h.state = f
-	case NodeWindows:
-		h.windows = f
-	case NodePublish:
+	case NodeTimetable:
+		h.timetable = f
+	case NodePublishBegins:
 		h.publishCalls[f.Call], h.publishedShutdown = true, f.Shutdown
-	case NodePublished:
+	case NodePublishAnswered:
 		delete(h.publishCalls, f.Call)
-	case NodeSync:
-		h.syncs[f.Call] = h.factCount
+	case NodeSyncBegins:
+		h.syncBeganAt[f.Call] = h.factCount
 	default:
 	}
 	if f.Pod != "" {
@@ -166,108 +168,113 @@ func (h *nodeHistory) add(f NodeFact) {
 		return
 	}
 	for _, p := range h.pods {
-		h.addAgentFact(p, f)
+		h.applyAgentFact(p, f)
 	}
 }
 
-// addPodFact adds a fact about a pod to the history.
+// addPodFact adds a fact about one pod to the history.
 func (h *nodeHistory) addPodFact(f NodeFact) {
 	p := h.pod(f.Pod)
 	switch f.What {
-	case NodePodRuns:
-		*p = nodePod{name: f.Pod, priority: f.Priority, grace: f.Seconds, isRunning: true, stored: p.stored, storedAt: p.storedAt} // the log keeps its entry
+	case NodePodRuns: // nothing counts any more but its entry in the log
+		*p = nodePod{name: f.Pod, priority: f.Priority, grace: f.Seconds, isRunning: true, loggedKill: p.loggedKill, loggedAt: p.loggedAt}
 	case NodePodEnded:
-		p.isRunning, p.awaitEnd = false, false
-	case NodePodLost: // nobody knows of its kill any more
-		p.isKillLost, p.isSignalled = true, false
-		p.deadline, p.stored, p.knownEnd = time.Time{}, NodeFact{}, NodeFact{}
-	case NodeLogged:
-		p.isKilled, p.isSignalled = true, true
-	case NodeStored:
-		p.stored, p.storedAt = f, h.factCount
+		p.isRunning, p.mustAwaitEnd = false, false
+	case NodeKillLostFromLog: // no agent can know of its kill any more
+		p.isKillLost, p.wasKilledInBoot = true, false
+		p.deadline, p.loggedKill, p.knownEnd = time.Time{}, NodeFact{}, NodeFact{}
+	case NodeKillReadFromLog:
+		p.wasKilled, p.wasKilledInBoot = true, true
+	case NodeKillLogged:
+		p.loggedKill, p.loggedAt = f, h.factCount
 	case NodeKill:
 		h.addKill(p, f)
-	case NodeKilled:
-		h.addAnswer(p, f)
+	case NodeKillAnswered:
+		h.addKillAnswer(p, f)
 	case NodeCounted:
 		p.counted = f
-	case NodeStarts:
+	case NodeStaticPodStarts:
 		p.knownEnd = NodeFact{} // its previous run gets no final status any more
-	case NodeTold:
+	case NodeFinalStatusAccepted:
 		p.hasFinalStatus = true
 	default:
 	}
 }
 
-// addKill adds a kill of a pod to the history.
+// addKill adds the beginning of a kill of a pod to the history.
 func (h *nodeHistory) addKill(p *nodePod, kill NodeFact) {
-	if isFirst := !p.isSignalled; isFirst {
-		p.drain, p.isGivenUp, p.unsynced = kill.Shutdown, false, p.storedAt
+	if isFirst := !p.wasKilledInBoot; isFirst {
+		p.killedByDrainOf, p.isGivenUp, p.unsyncedSince = kill.Shutdown, false, p.loggedAt
 	}
-	if !p.awaitEnd && p.isRunning { // from now on a turn must wait for its end
-		p.awaitEnd, p.wasAwaited = true, false
+	if p.isRunning && !p.mustAwaitEnd {
+		p.mustAwaitEnd, p.wasAwaited = true, false
 	}
-	p.isSignalled, p.isKilled, p.deadline, p.failedKill = true, true, kill.Until, NodeFact{}
-	p.calls++
+	p.wasKilled, p.wasKilledInBoot = true, true
+	p.deadline = kill.Until
+	p.killToRepeat = NodeFact{} // this is the repetition
+	p.killsInProgress++
 }
 
-// addAnswer adds the answer to a kill of a pod to the history. A failed kill must be repeated if no other kill of the pod
-// is in progress or has succeeded, and the agent still kills pods.
-func (h *nodeHistory) addAnswer(p *nodePod, answer NodeFact) {
-	p.calls--
-	isLast := p.calls == 0
-	stillKills := !h.runHasEnded && !h.terminatesAll && (h.state.State == "draining" || h.state.State == "none")
+// addKillAnswer adds the answer to a kill of a pod to the history. A failed kill must be repeated if no other kill of the pod
+// is in progress or has settled the matter, and the agent still kills pods.
+func (h *nodeHistory) addKillAnswer(p *nodePod, answer NodeFact) {
+	p.killsInProgress--
+	isLast := p.killsInProgress == 0
+	killsInState := h.state.State == "draining" || h.state.State == "none" // "none": a pod whose grace period continues
+	stillKills := killsInState && !h.runHasEnded && !h.terminatesAll
 	switch {
 	case !answer.Failed:
 		p.knownEnd, p.isEndLogged = answer, false
-		p.needsNoKill, p.failedKill = true, NodeFact{}
+		p.isKillSettled, p.killToRepeat = true, NodeFact{}
 	case answer.NoRetry:
 		p.isGivenUp = p.isGivenUp || isLast
-		p.awaitEnd = false
-		p.needsNoKill, p.failedKill = true, NodeFact{}
-	case isLast && !p.needsNoKill && stillKills:
-		p.failedKill = answer
+		p.mustAwaitEnd = false
+		p.isKillSettled, p.killToRepeat = true, NodeFact{}
+	case isLast && !p.isKillSettled && stillKills:
+		p.killToRepeat = answer
 	}
 }
 
-// addAgentFact adds what a fact about the agent or the machine says about a pod.
-func (h *nodeHistory) addAgentFact(p *nodePod, f NodeFact) {
+// applyAgentFact notes what a fact about the agent or the machine means for a pod.
+func (h *nodeHistory) applyAgentFact(p *nodePod, f NodeFact) {
 	switch f.What {
 	case NodeBooted:
-		p.isSignalled = false
+		p.wasKilledInBoot = false
 		p.forgetUnloggedEnd()
-		if isLogged := !p.stored.Until.IsZero(); p.isKilled && isLogged { // the next agent knows that it has ended with the machine
+		isKillLogged := !p.loggedKill.Until.IsZero()
+		if p.wasKilled && isKillLogged { // the next agent reads of the kill, and knows that the pod has ended with the machine
 			p.knownEnd, p.isEndLogged = f, true
 		}
 	case NodeDied:
 		p.forgetUnloggedEnd()
 	case NodeAgentBegan:
-		if f.NoLog { // the agent has no log, and does not know the deadlines
+		if f.NoLog { // without the log it does not know the deadlines
 			p.deadline = time.Time{}
 		}
 		p.agentPod = agentPod{}
-	case NodeRunEnded, NodeTerminateAll:
-		p.failedKill = NodeFact{} // no kill is repeated any more
-	case NodeCancelled, NodeRetaken: // the drain that has signalled it is over
-		p.drain = 0
-	case NodeWindows:
+	case NodeRunEnded, NodeTerminateAll: // no kill is repeated any more
+		p.killToRepeat = NodeFact{}
+	case NodeCancelled, NodeRetaken: // the drain that has killed it is over
+		p.killedByDrainOf = 0
+	case NodeTimetable:
 		if !f.Planned { // a drain begins
 			p.counted = NodeFact{}
 		}
-	case NodeSynced: // this saves what was stored before the sync began
-		if p.unsynced < h.syncs[f.Call] {
-			p.unsynced = 0
+	case NodeSynced:
+		if isSaved := p.unsyncedSince < h.syncBeganAt[f.Call]; isSaved { // a sync saves what was logged before it began
+			p.unsyncedSince = 0
 		}
 	case NodeState:
 		p.isEndLogged = true
-		if f.State == "released" { // the drain is over: no kill is repeated
-			p.failedKill = NodeFact{}
+		if f.State == "released" { // the drain is over, and no kill is repeated
+			p.killToRepeat = NodeFact{}
 		}
 	default:
 	}
 }
 
-// forgetUnloggedEnd drops knownEnd if the agent has died in the step that handles it: the next agent does not know of it.
+// forgetUnloggedEnd drops the end of the pod if the agent has died before it could log that end: the next agent does not know
+// of it.
 func (p *nodePod) forgetUnloggedEnd() {
 	if !p.isEndLogged {
 		p.knownEnd = NodeFact{}

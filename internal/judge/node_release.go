@@ -6,76 +6,74 @@ import (
 	"github.com/kubegrace/kubegrace/internal/times"
 )
 
-// logIsSyncedBeforeRelease: the lock is released only when the log is safely on disk: each pod that this agent was the
-// first to signal must be stored before a sync begins, and that sync must return before the release. A release that is due,
-// or that follows the end of Run, need not wait for that.
+// logIsSyncedBeforeRelease: the agent releases the inhibitor lock only when a sync of the state log has saved all its kills to
+// disk, because the machine may then power off. A release that is due, or that follows the end of Run, need not wait for a sync.
 func (h *nodeHistory) logIsSyncedBeforeRelease(release NodeFact) {
-	isDue := !release.At.Before(h.lock.announcedFor)
+	isDue := !release.At.Before(h.lock.announcedRelease)
 	mustWait := !isDue && !h.runHasEnded
 	for _, p := range h.pods {
-		if mustWait && p.unsynced > 0 {
-			h.violation(release, "no sync has saved that %s was signalled", p.name)
+		if mustWait && p.unsyncedSince > 0 {
+			h.addViolation(release, "no sync has saved that %s was signalled", p.name)
 		}
 	}
 }
 
-// nodeLock is the inhibitor lock.
-type nodeLock struct {
-	announcedFor time.Time // the time of release that the agent has announced last
-	releaseBy    time.Time // when it must be released; zero: no time is announced for this lock
-	isReleased   bool
+// inhibitorLock is what the facts so far say about the inhibitor lock.
+type inhibitorLock struct {
+	announcedRelease time.Time // the time of release that the agent has announced last, for this lock or an earlier one
+	mustReleaseBy    time.Time // zero: the agent has announced no time for this lock
+	isReleased       bool
 }
 
-// lockIsReleasedOnceInTime: each inhibitor lock is released once, and not after the time that the agent has announced for
-// it (NodeSuspended). The announced time only moves earlier. When Run ends, the lock may be released without an announced
-// time. A lock that is taken again has a new time.
+// lockIsReleasedOnceInTime: each inhibitor lock is released once, by the time that the agent has announced for the lock. The
+// announced time only moves earlier. Only when Run ends may the lock be released without an announced time.
 func (h *nodeHistory) lockIsReleasedOnceInTime(f NodeFact) {
 	lock := &h.lock
-	hasTime := !lock.releaseBy.IsZero()
-	isLate := hasTime && f.At.After(lock.releaseBy)
+	wasAnnounced := !lock.mustReleaseBy.IsZero()
+	isLate := wasAnnounced && f.At.After(lock.mustReleaseBy)
 	switch f.What {
-	case NodeAgentBegan, NodeBooted, NodeRetaken, NodeHeldAgain:
-		lock.releaseBy, lock.isReleased = time.Time{}, false
-	case NodeSuspended:
-		if hasTime && f.Until.After(lock.releaseBy) {
-			h.violation(f, "it was due at %v", sinceBoot(lock.releaseBy))
+	case NodeAgentBegan, NodeBooted, NodeRetaken, NodeLockRequested: // a new lock
+		lock.mustReleaseBy, lock.isReleased = time.Time{}, false
+	case NodeReleaseAnnounced:
+		if wasAnnounced && f.Until.After(lock.mustReleaseBy) {
+			h.addViolation(f, "it was due at %v", sinceBoot(lock.mustReleaseBy))
 		}
 		if lock.isReleased {
-			h.violation(f, "it was released")
+			h.addViolation(f, "it was released")
 		}
-		lock.announcedFor, lock.releaseBy = f.Until, times.Later(f.Until, f.At) // a time that has passed means now
+		lock.announcedRelease, lock.mustReleaseBy = f.Until, times.Later(f.Until, f.At) // a time that has passed means now
 	case NodeReleased:
 		switch {
 		case lock.isReleased:
-			h.violation(f, "it was released before")
-		case !hasTime && !h.runHasEnded:
-			h.violation(f, "no time was announced for it")
+			h.addViolation(f, "it was released before")
+		case !wasAnnounced && !h.runHasEnded:
+			h.addViolation(f, "no time was announced for it")
 		case isLate:
-			h.violation(f, "too late")
+			h.addViolation(f, "too late")
 		}
-		lock.releaseBy, lock.isReleased = time.Time{}, true
+		lock.mustReleaseBy, lock.isReleased = time.Time{}, true
 	case NodeState:
 		if isLate {
-			h.violation(f, "the lock is held, and was to be released by %v", sinceBoot(lock.releaseBy))
-			lock.releaseBy = time.Time{}
+			h.addViolation(f, "the lock is held, and was to be released by %v", sinceBoot(lock.mustReleaseBy))
+			lock.mustReleaseBy = time.Time{} // one violation is enough
 		}
 	default:
 	}
 }
 
-// cancellationRevertsEverything: in the step in which a shutdown is cancelled, the agent admits pods again, requests the
-// inhibitor lock, and reverts the node's published state, unless an older publish call is in progress. After a call of
-// TerminateAll pods stay refused.
+// cancellationRevertsEverything: when a shutdown is cancelled and no other one is in progress, the agent at once admits pods
+// again, requests the inhibitor lock for the next shutdown, and publishes that the node does not shut down.
 func (h *nodeHistory) cancellationRevertsEverything(f NodeFact) {
 	switch f.What {
 	case NodeAgentBegan, NodeDied:
 		h.cancelled = NodeFact{}
 	case NodeCancelled:
 		h.cancelled, h.isLockRequested = f, false
-	case NodeHeldAgain:
+	case NodeLockRequested:
 		h.isLockRequested = true
-	case NodeState: // the end of the step
-		if hasOtherShutdown := f.State != "none"; h.cancelled.isSet() && !hasOtherShutdown {
+	case NodeState: // the agent has done all that it does at once
+		hasOtherShutdown := f.State != "none"
+		if h.cancelled.isSet() && !hasOtherShutdown {
 			h.requireReverted(f)
 		}
 		h.cancelled = NodeFact{}
@@ -83,15 +81,18 @@ func (h *nodeHistory) cancellationRevertsEverything(f NodeFact) {
 	}
 }
 
-// requireReverted adds a violation for all that the step of a cancellation has not reverted. state is the state after the step.
+// requireReverted adds a violation for each thing that the agent has not reverted at once after a cancellation. state is the
+// state then. After a call of TerminateAll pods stay refused. A publish call in progress delays the next one, so the node's
+// published state may then be reverted later.
 func (h *nodeHistory) requireReverted(state NodeFact) {
 	if state.Refuses && !h.terminatesAll {
-		h.violation(h.cancelled, "pods are refused")
+		h.addViolation(h.cancelled, "pods are refused")
 	}
 	if !h.isLockRequested {
-		h.violation(h.cancelled, "the lock is not requested")
+		h.addViolation(h.cancelled, "the lock is not requested")
 	}
-	if h.Publishes && h.publishedShutdown != 0 && len(h.publishCalls) == 0 {
-		h.violation(h.cancelled, "the node's state is not reverted")
+	saysShutdown, mayRevertLater := h.publishedShutdown != 0, len(h.publishCalls) > 0
+	if h.Publishes && saysShutdown && !mayRevertLater {
+		h.addViolation(h.cancelled, "the node's state is not reverted")
 	}
 }

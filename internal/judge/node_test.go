@@ -28,10 +28,10 @@ func soundNode(t *testing.T) changedNode {
 		{Priority: math.MinInt32, OwnTime: 10 * time.Second, KillsEnd: second(11), End: second(11)},
 		{Priority: 1000, OwnTime: 10 * time.Second, KillsEnd: second(21), End: second(21)},
 	}
-	draining := NodeFact{What: NodeState, State: "draining", Refuses: true, Calls: 2, Shutdown: 1, Drain: 1}
+	draining := NodeFact{What: NodeState, State: "draining", Refuses: true, Calls: 2, Shutdown: 1, Draining: 1}
 	state := func(at float64, done int) NodeFact {
 		f := draining
-		f.At, f.Done = second(at), done
+		f.At, f.BucketsOver = second(at), done
 		return f
 	}
 	return changedNode{t, &NodeRecord{Publishes: true, Statuses: true, Marks: true, Facts: []NodeFact{
@@ -40,41 +40,41 @@ func soundNode(t *testing.T) changedNode {
 		{At: second(0), What: NodeAgentBegan},
 		{At: second(0), What: NodeState, State: "none"},
 		{At: second(1), What: NodeInput, Text: "the host announces"},
-		{At: second(1), What: NodeWindows, Shutdown: 1, Windows: windows, WaitEnd: second(21), ReleaseBy: second(22), Planned: true},
-		{At: second(1), What: NodeSuspended, Until: second(22)},
-		{At: second(1), What: NodePublish, Call: 1, Shutdown: 1},
-		{At: second(1), What: NodeStored, Pod: "low", Until: second(11)},
-		{At: second(1), What: NodeSync, Call: 2},
+		{At: second(1), What: NodeTimetable, Shutdown: 1, Windows: windows, WaitEnd: second(21), ReleaseBy: second(22), Planned: true},
+		{At: second(1), What: NodeReleaseAnnounced, Until: second(22)},
+		{At: second(1), What: NodePublishBegins, Call: 1, Shutdown: 1},
+		{At: second(1), What: NodeKillLogged, Pod: "low", Until: second(11)},
+		{At: second(1), What: NodeSyncBegins, Call: 2},
 		{At: second(1), What: NodeKill, Pod: "low", Call: 3, Seconds: 10, Until: second(11), Shutdown: 1},
 		state(1, 0),
-		{At: second(2), What: NodePublished, Call: 1},
+		{At: second(2), What: NodePublishAnswered, Call: 1},
 		{At: second(2), What: NodeSynced, Call: 2},
 		state(2, 0),
 		{At: second(5), What: NodePodEnded, Pod: "low"},
-		{At: second(5), What: NodeKilled, Pod: "low", Call: 3},
-		{At: second(5), What: NodeStep, Call: 7, Text: "Unmount"},
+		{At: second(5), What: NodeKillAnswered, Pod: "low", Call: 3},
+		{At: second(5), What: NodeDrainStepBegins, Call: 7, Text: "Unmount"},
 		{At: second(5), What: NodeCounted, Pod: "low"},
 		state(5, 1),
-		{At: second(6), What: NodeStepped, Call: 7},
-		{At: second(6), What: NodeTold, Pod: "low"},
-		{At: second(6), What: NodeStored, Pod: "high", Until: second(21)},
-		{At: second(6), What: NodeSync, Call: 4},
-		{At: second(6), What: NodeKill, Pod: "high", Call: 5, Seconds: 15, Until: second(21), Shutdown: 1, Done: 1},
+		{At: second(6), What: NodeDrainStepAnswered, Call: 7},
+		{At: second(6), What: NodeFinalStatusAccepted, Pod: "low"},
+		{At: second(6), What: NodeKillLogged, Pod: "high", Until: second(21)},
+		{At: second(6), What: NodeSyncBegins, Call: 4},
+		{At: second(6), What: NodeKill, Pod: "high", Call: 5, Seconds: 15, Until: second(21), Shutdown: 1, BucketsOver: 1},
 		state(6, 1),
 		{At: second(7), What: NodeSynced, Call: 4},
 		{At: second(9), What: NodePodEnded, Pod: "high"},
-		{At: second(9), What: NodeKilled, Pod: "high", Call: 5},
+		{At: second(9), What: NodeKillAnswered, Pod: "high", Call: 5},
 		{At: second(9), What: NodeCounted, Pod: "high"},
-		{At: second(9), What: NodeTold, Pod: "high"},
-		{At: second(9), What: NodeStep, Call: 8, Text: "Unmount"},
+		{At: second(9), What: NodeFinalStatusAccepted, Pod: "high"},
+		{At: second(9), What: NodeDrainStepBegins, Call: 8, Text: "Unmount"},
 		state(9, 2),
 		{At: second(10), What: NodeAborted, Call: 8},
 		{At: second(10), What: NodeReleased},
 		{At: second(10), What: NodeReported, Shutdown: 1, Pods: []string{"low", "high"}},
 		{At: second(10), What: NodeState, State: "released", Refuses: true, Shutdown: 1},
 		{At: second(12), What: NodeCancelled, Shutdown: 1},
-		{At: second(12), What: NodePublish, Call: 6},
-		{At: second(12), What: NodeHeldAgain},
+		{At: second(12), What: NodePublishBegins, Call: 6},
+		{At: second(12), What: NodeLockRequested},
 		{At: second(12), What: NodeState, State: "none"},
 		{At: second(13), What: NodePodRuns, Pod: "late", Seconds: 30},
 		{At: second(20), What: NodeFinished, Ready: []string{"late"}},
@@ -132,7 +132,7 @@ func nodeRecordsThatBreakARule() map[string]map[string]func(h changedNode) {
 	return map[string]map[string]func(h changedNode){
 		"a deadline only moves earlier": {
 			"a later kill has a later deadline": func(h changedNode) {
-				h.insert(NodePublished, 2, NodeFact{What: NodeStored, Pod: "low", Until: second(12)},
+				h.insert(NodePublishAnswered, 2, NodeFact{What: NodeKillLogged, Pod: "low", Until: second(12)},
 					NodeFact{What: NodeKill, Pod: "low", Call: 7, Seconds: 10, Until: second(12), Shutdown: 1})
 			},
 			"more seconds than the deadline leaves": func(h changedNode) { h.fact(NodeKill, 1, "low").Seconds = 11 },
@@ -148,36 +148,36 @@ func nodeRecordsThatBreakARule() map[string]map[string]func(h changedNode) {
 			},
 		},
 		"buckets do not overlap": {
-			"a turn ends while its pod runs":  func(h changedNode) { h.fact(NodeState, 2, "").Done = 1 },
-			"a pod is killed before its turn": func(h changedNode) { h.fact(NodeKill, 6, "high").Done = 0 },
+			"a turn ends while its pod runs":  func(h changedNode) { h.fact(NodeState, 2, "").BucketsOver = 1 },
+			"a pod is killed before its turn": func(h changedNode) { h.fact(NodeKill, 6, "high").BucketsOver = 0 },
 			"a turn ends early with NoRollOver": func(h changedNode) {
 				h.NoRollOver = true
-				h.fact(NodeWindows, 1, "").Windows[1].OwnTime = 2 * time.Second // it is over at 7 s
-				h.fact(NodeState, 6, "").Done = 2
+				h.fact(NodeTimetable, 1, "").Windows[1].OwnTime = 2 * time.Second // it is over at 7 s
+				h.fact(NodeState, 6, "").BucketsOver = 2
 			},
 		},
 		"windows only move earlier": {
 			"the end": func(h changedNode) {
-				f := *h.fact(NodeWindows, 1, "")
+				f := *h.fact(NodeTimetable, 1, "")
 				f.WaitEnd = second(22)
-				h.insert(NodePublished, 2, f)
+				h.insert(NodePublishAnswered, 2, f)
 			},
 			"a bucket": func(h changedNode) {
-				f := *h.fact(NodeWindows, 1, "")
+				f := *h.fact(NodeTimetable, 1, "")
 				f.Windows = slices.Clone(f.Windows)
 				f.Windows[0].End = second(12)
-				h.insert(NodePublished, 2, f)
+				h.insert(NodePublishAnswered, 2, f)
 			},
 		},
 		"a pod is logged before it is killed": {
-			"not at all":            func(h changedNode) { h.drop(NodeStored, 1, "low") },
-			"with another deadline": func(h changedNode) { h.fact(NodeStored, 1, "low").Until = second(12) },
+			"not at all":            func(h changedNode) { h.drop(NodeKillLogged, 1, "low") },
+			"with another deadline": func(h changedNode) { h.fact(NodeKillLogged, 1, "low").Until = second(12) },
 		},
 		"the state is published before a kill": {
-			"not published": func(h changedNode) { h.drop(NodePublish, 1, "") },
+			"not published": func(h changedNode) { h.drop(NodePublishBegins, 1, "") },
 			"only an agent that has died was publishing": func(h changedNode) {
-				h.drop(NodePublish, 1, "")
-				h.insert(NodeAgentBegan, 0, NodeFact{What: NodePublish, Call: 9})
+				h.drop(NodePublishBegins, 1, "")
+				h.insert(NodeAgentBegan, 0, NodeFact{What: NodePublishBegins, Call: 9})
 			},
 		},
 		"the log is synced before the release": {
@@ -189,26 +189,31 @@ func nodeRecordsThatBreakARule() map[string]map[string]func(h changedNode) {
 		},
 		"a cancellation reverts everything": {
 			"admission": func(h changedNode) { h.fact(NodeState, 12, "").Refuses = true },
-			"the lock":  func(h changedNode) { h.drop(NodeHeldAgain, 12, "") },
-			"the state": func(h changedNode) { h.drop(NodePublish, 12, "") },
+			"the lock":  func(h changedNode) { h.drop(NodeLockRequested, 12, "") },
+			"the state": func(h changedNode) { h.drop(NodePublishBegins, 12, "") },
 		},
 		"the lock is released once, in time": {
 			"twice":                     func(h changedNode) { h.insert(NodeReported, 10, NodeFact{What: NodeReleased}) },
-			"late":                      func(h changedNode) { h.fact(NodeSuspended, 1, "").Until = second(9.5) }, // it is released at 10 s
-			"without an announced time": func(h changedNode) { h.drop(NodeSuspended, 1, "") },
-			"the time moves later":      func(h changedNode) { h.insert(NodePublished, 2, NodeFact{What: NodeSuspended, Until: second(23)}) },
-			"never":                     func(h changedNode) { h.drop(NodeReleased, 10, ""); h.fact(NodeSuspended, 1, "").Until = second(9.5) },
+			"late":                      func(h changedNode) { h.fact(NodeReleaseAnnounced, 1, "").Until = second(9.5) }, // it is released at 10 s
+			"without an announced time": func(h changedNode) { h.drop(NodeReleaseAnnounced, 1, "") },
+			"the time moves later": func(h changedNode) {
+				h.insert(NodePublishAnswered, 2, NodeFact{What: NodeReleaseAnnounced, Until: second(23)})
+			},
+			"never": func(h changedNode) {
+				h.drop(NodeReleased, 10, "")
+				h.fact(NodeReleaseAnnounced, 1, "").Until = second(9.5)
+			},
 		},
 		"every end is published": {
-			"not this one": func(h changedNode) { h.drop(NodeTold, 9, "high") },
+			"not this one": func(h changedNode) { h.drop(NodeFinalStatusAccepted, 9, "high") },
 			"it ended with its boot": func(h changedNode) {
-				h.drop(NodeTold, 9, "high")
-				*h.fact(NodeKilled, 9, "high") = NodeFact{At: second(9), What: NodeBooted}
+				h.drop(NodeFinalStatusAccepted, 9, "high")
+				*h.fact(NodeKillAnswered, 9, "high") = NodeFact{At: second(9), What: NodeBooted}
 			},
 		},
 		"only ended pods are published": {
 			"it runs":          func(h changedNode) { h.drop(NodePodEnded, 9, "high") },
-			"it is not killed": func(h changedNode) { h.insert(NodePodRuns, 0, NodeFact{What: NodeTold, Pod: "low"}) },
+			"it is not killed": func(h changedNode) { h.insert(NodePodRuns, 0, NodeFact{What: NodeFinalStatusAccepted, Pod: "low"}) },
 		},
 		"each shutdown is reported once, with all killed pods": {
 			"never":            func(h changedNode) { h.drop(NodeReported, 10, "") },
@@ -232,38 +237,38 @@ func nodeRecordsThatBreakARule() map[string]map[string]func(h changedNode) {
 		},
 		"a failed kill is repeated": {
 			"it is not": func(h changedNode) {
-				h.fact(NodeKilled, 5, "low").Failed = true
+				h.fact(NodeKillAnswered, 5, "low").Failed = true
 				h.fact(NodeState, 6, "").At = second(6.1) // more than the pause of 1 s and 50 ms
 			},
 		},
 		"a kill that was given up is not repeated": {
 			"it is": func(h changedNode) {
-				f := h.fact(NodeKilled, 5, "low")
+				f := h.fact(NodeKillAnswered, 5, "low")
 				f.Failed, f.NoRetry = true, true
 				again := *h.fact(NodeKill, 1, "low")
 				again.Seconds = 4
-				h.insert(NodeTold, 6, again)
+				h.insert(NodeFinalStatusAccepted, 6, again)
 			},
 		},
 		"the number of calls is bounded": {
 			"too many": func(h changedNode) {
-				const allowed = nodeExtraCalls + 3*2 // three for each of the two pods
+				const allowed = maxOtherCalls + 3*2 // three for each of the two pods
 				h.fact(NodeState, 2, "").Calls = allowed + 1
 			},
 		},
 		"no busy loop": {
 			"ticks without an effect": func(h changedNode) {
-				for range nodeMaxIdleTicks + 1 {
-					h.insert(NodePublished, 2, NodeFact{What: NodeTicked})
+				for range maxIdleTicks + 1 {
+					h.insert(NodePublishAnswered, 2, NodeFact{What: NodeTicked})
 				}
 			},
 		},
 		"a step that nobody waits for is aborted": {
-			"not at the next step": func(h changedNode) { h.drop(NodeStepped, 6, "") },
+			"not at the next step": func(h changedNode) { h.drop(NodeDrainStepAnswered, 6, "") },
 			"not at the end":       func(h changedNode) { h.drop(NodeAborted, 10, "") },
 		},
 		"no panic": {
-			"a panic": func(h changedNode) { h.insert(NodePublished, 2, NodeFact{What: NodePanicked}) },
+			"a panic": func(h changedNode) { h.insert(NodePublishAnswered, 2, NodeFact{What: NodePanicked}) },
 		},
 		"every drain ends once the faults stop": {
 			"it does not": func(h changedNode) { h.fact(NodeState, 12, "").State = "draining" },

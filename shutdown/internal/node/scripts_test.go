@@ -145,11 +145,11 @@ func (s *script) print() string {
 		case judge.NodeFinished:
 			broken := judge.Node(&s.record.NodeRecord)
 			fmt.Fprintf(&b, "broken promises: %d\n%s", len(broken), strings.Join(broken, "\n"))
-		case judge.NodeWindows:
+		case judge.NodeTimetable:
 			if f.Planned {
 				fmt.Fprintln(&b, f)
 			}
-		case judge.NodeKill, judge.NodeTold, judge.NodeMarked, judge.NodeUnmarked, judge.NodePublish, judge.NodeReleased, judge.NodeHeldAgain, judge.NodeRetaken,
+		case judge.NodeKill, judge.NodeFinalStatusAccepted, judge.NodeMarked, judge.NodeUnmarked, judge.NodePublishBegins, judge.NodeReleased, judge.NodeLockRequested, judge.NodeRetaken,
 			judge.NodeReported, judge.NodeCancelled, judge.NodePodEnded, judge.NodeAgentBegan, judge.NodePanicked,
 			judge.NodeAborted:
 			fmt.Fprintln(&b, f)

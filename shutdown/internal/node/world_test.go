@@ -262,7 +262,7 @@ func (w *world) read() {
 		entry := logged[p.Key]
 		isKillLogged := entry != nil && entry.Ended.IsZero() && p.boot == w.logBoot
 		if wasKilled := p.killedInGeneration != 0; isKillLogged && !wasKilled {
-			w.add(judge.NodeFact{What: judge.NodeLogged, Pod: p.Name})
+			w.add(judge.NodeFact{What: judge.NodeKillReadFromLog, Pod: p.Name})
 		}
 	}
 	w.step(in, fmt.Sprintf("the log has %d entries, same boot %v", len(order), in.SameBoot))
@@ -274,7 +274,7 @@ func (w *world) forgetKills(matches func(*worldPod) bool) {
 	for _, p := range w.pods {
 		if p.killedInGeneration != w.generation && matches(p) {
 			p.killedInGeneration = 0
-			w.add(judge.NodeFact{What: judge.NodePodLost, Pod: p.Name})
+			w.add(judge.NodeFact{What: judge.NodeKillLostFromLog, Pod: p.Name})
 		}
 	}
 }
@@ -509,7 +509,7 @@ func (w *world) tell(e node.Effect) {
 func (w *world) deliver(p *worldPod, what node.Message) {
 	switch what {
 	case node.FinalStatus:
-		w.add(judge.NodeFact{What: judge.NodeTold, Pod: p.Name})
+		w.add(judge.NodeFact{What: judge.NodeFinalStatusAccepted, Pod: p.Name})
 	case node.NotReady:
 		p.isReady = false
 		w.add(judge.NodeFact{What: judge.NodeMarked, Pod: p.Name})

@@ -93,18 +93,18 @@ func (r *Recorder) addInput(in node.Input, text string, effectCount int) {
 		}
 		r.addNow(f)
 	case node.Killed:
-		r.addNow(judge.NodeFact{What: judge.NodeKilled, Pod: string(in.Key), Call: in.Call, Failed: in.Err != nil, NoRetry: in.NoRetry})
+		r.addNow(judge.NodeFact{What: judge.NodeKillAnswered, Pod: string(in.Key), Call: in.Call, Failed: in.Err != nil, NoRetry: in.NoRetry})
 	case node.Published:
-		r.addNow(judge.NodeFact{What: judge.NodePublished, Call: in.Call, Failed: in.Err != nil})
+		r.addNow(judge.NodeFact{What: judge.NodePublishAnswered, Call: in.Call, Failed: in.Err != nil})
 	case node.CallReturned:
 		if r.syncCalls[in.Call] {
 			r.addNow(judge.NodeFact{What: judge.NodeSynced, Call: in.Call})
 		}
 		if r.stepCalls[in.Call] {
-			r.addNow(judge.NodeFact{What: judge.NodeStepped, Call: in.Call})
+			r.addNow(judge.NodeFact{What: judge.NodeDrainStepAnswered, Call: in.Call})
 		}
 	case node.StaticPodStarts:
-		r.addNow(judge.NodeFact{What: judge.NodeStarts, Pod: string(in.Key)})
+		r.addNow(judge.NodeFact{What: judge.NodeStaticPodStarts, Pod: string(in.Key)})
 	case node.RunEnds:
 		r.runHasEnded = true
 		r.addNow(judge.NodeFact{What: judge.NodeRunEnded})
@@ -139,7 +139,7 @@ func (r *Recorder) addChangedTimetable() {
 	}
 	table := s.Timetable
 	f := judge.NodeFact{
-		What: judge.NodeWindows, Shutdown: s.Number, WaitEnd: table.WaitEnd(), ReleaseBy: table.ReleaseBy(), Planned: s.HasFinalTable,
+		What: judge.NodeTimetable, Shutdown: s.Number, WaitEnd: table.WaitEnd(), ReleaseBy: table.ReleaseBy(), Planned: s.HasFinalTable,
 		ByTerminateAll: isOfTerminateAll(s), NoLog: !r.HasLog, Windows: windowsOf(s),
 	}
 	isSameDrain := r.newestTimetable.Shutdown == f.Shutdown && r.newestTimetable.Planned == f.Planned
@@ -174,36 +174,36 @@ func (r *Recorder) Effect(e node.Effect) {
 	switch e.Do {
 	case node.Prepare, node.Hold, node.Unmount, node.OnRelease:
 		r.stepCalls[e.Call] = true
-		r.addNow(judge.NodeFact{What: judge.NodeStep, Call: e.Call, Text: string(e.Do)})
+		r.addNow(judge.NodeFact{What: judge.NodeDrainStepBegins, Call: e.Call, Text: string(e.Do)})
 	case node.Sync:
 		r.syncCalls[e.Call] = true
-		r.addNow(judge.NodeFact{What: judge.NodeSync, Call: e.Call})
+		r.addNow(judge.NodeFact{What: judge.NodeSyncBegins, Call: e.Call})
 	case node.Abort:
 		r.addNow(judge.NodeFact{What: judge.NodeAborted, Call: e.Call})
 	case node.Kill:
 		f := judge.NodeFact{What: judge.NodeKill, Pod: string(e.Pod.Key), Call: e.Call, Seconds: e.Seconds, Until: e.Until}
 		if s := r.Draining(); s != nil {
-			f.Shutdown, f.ByTerminateAll, f.Done = s.Number, isOfTerminateAll(s), s.DoneBuckets
+			f.Shutdown, f.ByTerminateAll, f.BucketsOver = s.Number, isOfTerminateAll(s), s.DoneBuckets
 		}
 		r.addNow(f)
 	case node.Publish:
-		f := judge.NodeFact{What: judge.NodePublish, Call: e.Call}
+		f := judge.NodeFact{What: judge.NodePublishBegins, Call: e.Call}
 		if e.Shutdown != nil {
 			f.Shutdown = e.Shutdown.Number
 		}
 		r.addNow(f)
 	case node.Store, node.NewLog:
 		for _, p := range e.Pods {
-			r.addNow(judge.NodeFact{What: judge.NodeStored, Pod: string(p.Key), Until: p.Deadline})
+			r.addNow(judge.NodeFact{What: judge.NodeKillLogged, Pod: string(p.Key), Until: p.Deadline})
 		}
 	case node.CountPod:
 		r.addNow(judge.NodeFact{What: judge.NodeCounted, Pod: string(e.Pod.Key), Failed: e.Pod.Ended.IsZero()})
 	case node.KeepLock:
-		r.addNow(judge.NodeFact{What: judge.NodeSuspended, Until: e.Until})
+		r.addNow(judge.NodeFact{What: judge.NodeReleaseAnnounced, Until: e.Until})
 	case node.ReleaseLock:
 		r.addNow(judge.NodeFact{What: judge.NodeReleased})
 	case node.TakeNextLock:
-		r.addNow(judge.NodeFact{What: judge.NodeHeldAgain})
+		r.addNow(judge.NodeFact{What: judge.NodeLockRequested})
 	case node.Report:
 		f := judge.NodeFact{What: judge.NodeReported, Shutdown: e.Shutdown.Number}
 		for _, p := range e.Pods {
@@ -222,7 +222,7 @@ func (r *Recorder) EndStep(callsInProgress int) {
 		f.Shutdown = s.Number
 	}
 	if s := r.Draining(); s != nil {
-		f.Drain, f.Done = s.Number, s.DoneBuckets
+		f.Draining, f.BucketsOver = s.Number, s.DoneBuckets
 	}
 	r.addNow(f)
 	r.shutdownBefore = r.node.Shutdown()
