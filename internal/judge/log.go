@@ -3,6 +3,7 @@ package judge
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/go-logr/logr"
@@ -15,50 +16,46 @@ var (
 	errInvalidID    = errors.New("invalid container ID")
 )
 
-// sink is a logger that writes to a record, so that rules can check what was logged.
-type sink struct {
+// logSink is a logger that writes to a record, so that rules can check what was logged.
+type logSink struct {
 	record *Record
 	values []any
 }
 
-func (s *sink) Init(logr.RuntimeInfo)  {}
-func (s *sink) Enabled(level int) bool { return level == 0 }
-func (s *sink) WithName(string) logr.LogSink {
+func (s *logSink) Init(logr.RuntimeInfo)  {}
+func (s *logSink) Enabled(level int) bool { return level == 0 }
+func (s *logSink) WithName(string) logr.LogSink {
 	return s
 }
 
-func (s *sink) WithValues(values ...any) logr.LogSink {
-	return &sink{record: s.record, values: append(append([]any{}, s.values...), values...)}
+func (s *logSink) WithValues(values ...any) logr.LogSink {
+	return &logSink{record: s.record, values: slices.Concat(s.values, values)}
 }
 
-func (s *sink) Info(_ int, text string, values ...any) { s.log(nil, text, values) }
+func (s *logSink) Info(_ int, text string, values ...any) { s.log(nil, text, values) }
 
-func (s *sink) Error(err error, text string, values ...any) { s.log(err, text, values) }
+func (s *logSink) Error(err error, text string, values ...any) { s.log(err, text, values) }
 
-// log records a line as the text, the error (nil: there is none) and the values as KEY=VALUE, first those of the
-// logger (s.values) and then those of the line. The stack of a panic is left out. A value follows its key in a list.
-func (s *sink) log(err error, text string, values []any) {
-	entry := LogEntry{Reason: text, IsError: err != nil}
+// log records a line as TEXT: ERROR KEY=VALUE ..., without the stack of a panic. A nil error means that the line is no error. In
+// values, as in logr, each key is followed by its value; those of the logger come first.
+func (s *logSink) log(err error, text string, values []any) {
 	var b strings.Builder
 	b.WriteString(text)
 	if err != nil {
 		fmt.Fprintf(&b, ": %s", errText(err))
 	}
-	for _, list := range [][]any{s.values, values} {
-		for i := 0; i+1 < len(list); i += 2 {
-			if list[i] != "stack" {
-				fmt.Fprintf(&b, " %v=%v", list[i], list[i+1])
-			}
+	all := slices.Concat(s.values, values)
+	for i := 0; i+1 < len(all); i += 2 {
+		if key, value := all[i], all[i+1]; key != "stack" {
+			fmt.Fprintf(&b, " %v=%v", key, value)
 		}
 	}
-	entry.Text = b.String()
 	s.record.record(func(now Moment) {
-		entry.Moment = now
-		s.record.logs = append(s.record.logs, entry)
+		s.record.logs = append(s.record.logs, LogEntry{Moment: now, Reason: text, Text: b.String(), IsError: err != nil})
 	})
 }
 
-// metaOf returns the metadata of the pod that an event refers to.
-func metaOf(about *v1.ObjectReference) metav1.ObjectMeta {
+// podMetadata returns the metadata of the pod that an event refers to.
+func podMetadata(about *v1.ObjectReference) metav1.ObjectMeta {
 	return metav1.ObjectMeta{UID: about.UID, Namespace: about.Namespace, Name: about.Name}
 }

@@ -14,8 +14,8 @@ import (
 
 // Times that the rules allow in addition to the requested ones.
 const (
-	// minimum is the 2 s that each container gets after its deadline, if a hook has used up all the time.
-	minimum = time.Duration(graceperiod.MinimumContainerSeconds) * time.Second
+	// minimumTimeout is the timeout (2 s) that a container gets even if a hook has used up all the time until the deadline.
+	minimumTimeout = time.Duration(graceperiod.MinimumContainerSeconds) * time.Second
 	// maxPause is the longest pause before a failed call is repeated.
 	maxPause = time.Second
 	// abandonAfter is how long a cancelled hook may take to return.
@@ -25,13 +25,14 @@ const (
 	cancelSlack = 2 * time.Second
 )
 
-// podRule is one guarantee of package lifecycle.
+// podRule is one guarantee of package lifecycle. check adds a violation to the history of a pod for each time that the history
+// breaks the guarantee.
 type podRule struct {
 	name  string
 	check func(*podHistory)
 }
 
-// podRules returns the rules. Each rule adds the violations that it finds in the history of a pod to that history.
+// podRules returns the guarantees of package lifecycle: each in words, and the method that checks it.
 func podRules() []podRule {
 	return []podRule{
 		{"a deadline only moves earlier", (*podHistory).deadlineOnlyMovesEarlier},
@@ -74,27 +75,40 @@ func Terminations(r *Record) (violations []string) {
 	return violations
 }
 
-// podHistory is what happened to one pod. A rule is a method that adds what it finds to violations.
+// podHistory is what happened to one pod.
 type podHistory struct {
 	*Record
 
-	rule         string // the name of the rule that is checked
-	violations   []string
-	key          string
-	lists        []*List // the successful ones, in the order in which they returned
-	stops        []*Stop
-	hooks        []*Hook
-	starts       []*Start
-	terminations []*Termination
-	kills        []*Request
-	forgets      []*Request
-	runs         []*Run
-	known        []lifecycle.Container // the runs that a list had, or that a caller of Terminate or KillContainer named
-	duties       []*duty
+	rule               string // the name of the rule that is being checked
+	violations         []string
+	key                string
+	lists              []*List // the successful ones, in the order in which they returned
+	stopCalls          []*StopCall
+	hooks              []*Hook
+	starts             []*Start
+	terminations       []*Termination
+	killContainerCalls []*Request
+	forgetCalls        []*Request
+	runs               []*Run
+	knownRuns          []lifecycle.Container // the runs of containers that the terminator was told of: by lists, Terminate or KillContainer
+	runsToStop         []*runToStop          // by each termination of the pod
 }
 
-// podHistories groups the record by pod, sorted by key.
+// podHistories returns the history of each pod, sorted by the pods' keys.
 func (r *Record) podHistories() []*podHistory {
+	pods := r.groupByPod()
+	for _, p := range pods {
+		slices.SortFunc(p.lists, func(a, b *List) int { return cmp.Compare(a.Returned.Order, b.Returned.Order) })
+		p.addRunsOfKillContainer()
+		p.addStopCalls()
+		p.addRunsToStop()
+	}
+	return slices.SortedFunc(maps.Values(pods), func(a, b *podHistory) int { return cmp.Compare(a.key, b.key) })
+}
+
+// groupByPod returns, by the pods' keys, histories that have what names its pod in the record. StopContainer calls name only a
+// container.
+func (r *Record) groupByPod() map[string]*podHistory {
 	pods := map[string]*podHistory{}
 	historyOf := func(key string) *podHistory {
 		if pods[key] == nil {
@@ -102,30 +116,30 @@ func (r *Record) podHistories() []*podHistory {
 		}
 		return pods[key]
 	}
-	// First all that names its pod.
 	for _, l := range r.lists {
-		if p := historyOf(l.Pod); !l.Returned.IsZero() && l.Err == nil {
+		hasSucceeded := !l.Returned.IsZero() && l.Err == nil
+		if p := historyOf(l.Pod); hasSucceeded {
 			p.lists = append(p.lists, l)
-			p.addKnown(l.Running)
+			p.addKnownRuns(l.Running)
 		}
 	}
 	for _, t := range r.terminations {
 		if t.Pod == nil {
-			continue // only Shorten has recorded it: a Start call began it, and Forget was called before that call returned
+			continue // only a Shorten call has recorded it, which says nothing about its beginning or its pod
 		}
 		p := historyOf(t.Key)
 		p.terminations = append(p.terminations, t)
 		for _, request := range t.Requests {
-			p.addKnown(request.Containers)
+			p.addKnownRuns(request.Containers)
 		}
 	}
-	for _, request := range r.kills {
+	for _, request := range r.killContainerCalls {
 		p := historyOf(request.Key)
-		p.kills = append(p.kills, request)
+		p.killContainerCalls = append(p.killContainerCalls, request)
 	}
-	for _, request := range r.forgets {
+	for _, request := range r.forgetCalls {
 		p := historyOf(request.Key)
-		p.forgets = append(p.forgets, request)
+		p.forgetCalls = append(p.forgetCalls, request)
 	}
 	for _, h := range r.hooks {
 		p := historyOf(h.Pod)
@@ -139,81 +153,82 @@ func (r *Record) podHistories() []*podHistory {
 		p := historyOf(run.Pod)
 		p.runs = append(p.runs, run)
 	}
-	// Runs that only KillContainer names come last. They may lack Began, so each is added only if no known run matches.
-	for _, request := range r.kills {
-		if p := historyOf(request.Key); !slices.ContainsFunc(p.known, request.mayMean) {
-			p.addKnown(request.Containers)
-		}
-	}
-	for _, p := range pods {
-		slices.SortFunc(p.lists, func(a, b *List) int { return cmp.Compare(a.Returned.Order, b.Returned.Order) })
-		p.addStops()
-		p.addDuties()
-	}
-	return slices.SortedFunc(maps.Values(pods), func(a, b *podHistory) int { return cmp.Compare(a.key, b.key) })
+	return pods
 }
 
-// addKnown adds the runs that are not known yet.
-func (p *podHistory) addKnown(containers []lifecycle.Container) {
-	for _, c := range containers {
-		if !hasRun(p.known, c) {
-			p.known = append(p.known, c)
+// addRunsOfKillContainer adds the runs of containers that only KillContainer calls name. Such a call may not say when the run
+// began, so its run is added only if it cannot be one of the known runs.
+func (p *podHistory) addRunsOfKillContainer() {
+	for _, request := range p.killContainerCalls {
+		if isKnown := slices.ContainsFunc(p.knownRuns, request.mayTarget); !isKnown {
+			p.addKnownRuns(request.Containers)
 		}
 	}
 }
 
-// addStops adds the stops of the pod: the StopPod calls that name it, and the StopContainer calls with the ID of a known run.
-func (p *podHistory) addStops() {
-	for _, s := range p.Record.stops {
-		if s.Pod == p.key || len(withID(p.known, s.ID)) > 0 {
-			p.stops = append(p.stops, s)
+// addKnownRuns adds the runs of containers that are not among the known runs yet.
+func (p *podHistory) addKnownRuns(runs []lifecycle.Container) {
+	for _, run := range runs {
+		if !hasRun(p.knownRuns, run) {
+			p.knownRuns = append(p.knownRuns, run)
 		}
 	}
 }
 
-// violation records that the rule that is checked was violated at a time.
-func (p *podHistory) violation(at time.Time, format string, args ...any) {
+// addStopCalls adds the calls that stop containers of the pod: the StopPod calls that name the pod, and the StopContainer calls
+// that have the ID of one of its containers.
+func (p *podHistory) addStopCalls() {
+	for _, s := range p.Record.stopCalls {
+		if s.Pod == p.key || len(withID(p.knownRuns, s.ID)) > 0 {
+			p.stopCalls = append(p.stopCalls, s)
+		}
+	}
+}
+
+// addViolation records that the pod has violated the rule that is being checked, and when.
+func (p *podHistory) addViolation(at time.Time, format string, args ...any) {
 	p.violations = append(p.violations, fmt.Sprintf("%s: pod %s at %v: %s", p.rule, p.key, p.sinceStart(at), fmt.Sprintf(format, args...)))
 }
 
-// duty is the duty of a termination to stop a run, because a request or a list has told it of the run.
-type duty struct {
+// runToStop is a run of a container that a termination has to stop, because a request has named it or the runtime has listed it.
+type runToStop struct {
 	*Termination
 
-	run   lifecycle.Container
-	since Moment  // when the termination learned of the run: dutyMoment
-	stops []*Stop // the calls that stop the run, in order; another termination or KillContainer may have made them
+	run        lifecycle.Container
+	knownSince Moment      // when the termination learned of the run
+	stopCalls  []*StopCall // the calls that stop the run, in order; another termination or KillContainer may have made them
 }
 
-// addDuties adds the duties of all terminations of the pod. Everything else must have been added before.
-func (p *podHistory) addDuties() {
+// addRunsToStop adds, for each termination of the pod, the runs of containers that it has to stop. It uses the rest of the
+// history, so it comes last.
+func (p *podHistory) addRunsToStop() {
 	for _, t := range p.terminations {
-		t.forgotten = p.forgottenAfter(t.called())
-		for _, c := range p.known {
-			if since := p.dutyMoment(t, c); !since.IsZero() {
-				p.duties = append(p.duties, &duty{Termination: t, run: c, since: since, stops: p.stopsOf(c)})
+		t.forgottenAt = p.firstForgetAfter(t.requested())
+		for _, run := range p.knownRuns {
+			if since := p.knownSince(t, run); !since.IsZero() {
+				p.runsToStop = append(p.runsToStop, &runToStop{Termination: t, run: run, knownSince: since, stopCalls: p.stopCallsFor(run)})
 			}
 		}
 	}
 }
 
-// dutyMoment returns when a termination first had to stop a run; zero: never. That is when a request named the run, or when
-// the first list with the run returned, whichever was earlier. A list counts only if the termination certainly used lists
-// when it was requested, and if it returned before the termination ended or was forgotten.
-func (p *podHistory) dutyMoment(t *Termination, c lifecycle.Container) (first Moment) {
+// knownSince returns when a termination learned of a run of a container: from the request that named the run, or from the first
+// list with it, whichever came first; zero: never. Only a list that the termination has certainly used counts.
+func (p *podHistory) knownSince(t *Termination, run lifecycle.Container) (first Moment) {
 	for _, request := range t.Requests {
-		if hasRun(request.Containers, c) && request.Called.Before(first) {
+		if hasRun(request.Containers, run) && request.Called.Before(first) {
 			first = request.Called
 		}
 	}
 	for _, l := range p.lists {
-		isUsed := t.usesListsSince().Before(l.Called) && !t.Done.By(l.Returned.At) && !t.forgotten.By(l.Returned.At)
-		if isUsed && !l.lacks(c) && l.Returned.Before(first) {
+		isOver := t.Done.HappenedBy(l.Returned.At) || t.forgottenAt.HappenedBy(l.Returned.At)
+		isUsed := t.usesListsSince().Before(l.Called) && !isOver
+		if isUsed && !l.lacks(run) && l.Returned.Before(first) {
 			first = l.Returned
 		}
 	}
 	return first
 }
 
-// due returns by when the run must be stopped: by the deadline or, if the termination learned of the run later, at once.
-func (d *duty) due() time.Time { return times.Later(d.lastDeadline(), d.since.At) }
+// stopDue returns by when the run must be stopped: by the deadline or, if the termination learned of the run later, at once.
+func (r *runToStop) stopDue() time.Time { return times.Later(r.finalDeadline(), r.knownSince.At) }

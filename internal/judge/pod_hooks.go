@@ -8,39 +8,36 @@ import (
 	"github.com/kubegrace/kubegrace/lifecycle"
 )
 
-// hookRunsOncePerRun: the preStop hook runs at most once in each run of a container. A second hook would, for instance, drain
-// the same connections again. A hook has only the ID of its container, which may have been started again in between.
+// hookRunsOncePerRun: the preStop hook of a container runs once, and again only if the container may have been started again.
+// Otherwise a second hook would, for instance, drain the same connections again.
 func (p *podHistory) hookRunsOncePerRun() {
 	for i, h := range p.hooks {
-		isRepeated := func(earlier *Hook) bool { return earlier.ID == h.ID && !p.mayBeNewRun(h.ID, earlier.Called, h.Called) }
-		if first := slices.IndexFunc(p.hooks[:i], isRepeated); first >= 0 {
-			p.violation(h.Called.At, "the hook of %q has run at %v", h.ID, p.sinceStart(p.hooks[first].Called.At))
+		isSameHook := func(earlier *Hook) bool {
+			return earlier.ID == h.ID && !p.mayHaveRestarted(h.ID, earlier.Called, h.Called)
+		}
+		if first := slices.IndexFunc(p.hooks[:i], isSameHook); first >= 0 {
+			p.addViolation(h.Called.At, "the hook of %q has run at %v", h.ID, p.sinceStart(p.hooks[first].Called.At))
 		}
 	}
 }
 
-// mayBeNewRun reports whether the run with an ID may have been replaced by another one between two moments, as far as the
-// terminator can know.
-func (p *podHistory) mayBeNewRun(id string, from, to Moment) bool {
-	isEnd := func(s *Stop) bool {
-		return s.stopsID(id) && s.succeeded() && !s.Returned.At.Before(from.At) && s.Returned.Before(to)
+// mayHaveRestarted reports whether the terminator may assume that the container with an ID has ended between two moments, so
+// that the ID is of a new run since.
+func (p *podHistory) mayHaveRestarted(id string, from, to Moment) bool {
+	isSuccess := func(s *StopCall) bool {
+		return s.stopsContainer(id) && s.succeeded() && !s.Returned.At.Before(from.At) && s.Returned.Before(to)
 	}
-	switch {
-	case p.successProvesEnd(id) && slices.ContainsFunc(p.stops, isEnd):
-	case p.forgottenAfter(from).Before(to): // the terminator does not know the first hook any more
-	case p.isUnlistedOrReplaced(id, from, to), p.isUnnamed(id, from, to): // the first run had ended
-	default:
-		return false
-	}
-	return true
+	wasStopped := p.successProvesEnd(id) && slices.ContainsFunc(p.stopCalls, isSuccess)
+	wasForgotten := p.firstForgetAfter(from).Before(to) // the terminator knows nothing of what was before
+	return wasStopped || wasForgotten || p.isMissingOrReplacedInList(id, from, to) || p.wasLeftOut(id, from, to)
 }
 
-// isUnlistedOrReplaced reports whether a list that returned between two moments has no run with the ID, or another run with
-// it than the first of these lists or than a list that was the newest one before (newestLists).
-func (p *podHistory) isUnlistedOrReplaced(id string, from, to Moment) bool {
-	var runs []lifecycle.Container // with the ID, in the lists between the moments
+// isMissingOrReplacedInList reports whether the lists that the terminator got between two moments show that the run with an ID
+// has ended: one of them lacks the ID, or they have several runs with it. The newest list before counts for several runs, too.
+func (p *podHistory) isMissingOrReplacedInList(id string, from, to Moment) bool {
+	var runs []lifecycle.Container // with the ID, in these lists
 	for _, l := range p.lists {
-		if l.Returned.At.Before(from.At) || !l.Returned.Before(to) {
+		if isBetween := !l.Returned.At.Before(from.At) && l.Returned.Before(to); !isBetween {
 			continue
 		}
 		listed := withID(l.Running, id)
@@ -49,31 +46,31 @@ func (p *podHistory) isUnlistedOrReplaced(id string, from, to Moment) bool {
 		}
 		runs = append(runs, listed[0])
 	}
-	for _, l := range p.newestLists(from) {
+	for _, l := range p.possiblyNewestLists(from) {
 		runs = append(runs, withID(l.Running, id)...)
 	}
-	isOther := func(c lifecycle.Container) bool { return !isSameRun(c, runs[0]) }
+	isOther := func(run lifecycle.Container) bool { return !isSameRun(run, runs[0]) }
 	return slices.ContainsFunc(runs, isOther)
 }
 
-// hookOfPreviousAgentIsNotRepeated: if each list or request that the terminator had received marks the container as
-// PreStopDone, a previous agent has run its hook, and it does not run again.
+// hookOfPreviousAgentIsNotRepeated: a hook that a previous agent has run does not run again. It has, if all lists and requests
+// that the terminator had received before say PreStopDone of the container.
 func (p *podHistory) hookOfPreviousAgentIsNotRepeated() {
 	for _, h := range p.hooks {
-		runs := p.runsBefore(h.ID, h.Called)
+		mentions := p.mentionsBefore(h.ID, h.Called)
 		isUnmarked := func(c lifecycle.Container) bool { return !c.PreStopDone }
-		if len(runs) > 0 && !slices.ContainsFunc(runs, isUnmarked) {
-			p.violation(h.Called.At, "the hook of %q had run for a previous agent", h.ID)
+		if len(mentions) > 0 && !slices.ContainsFunc(mentions, isUnmarked) {
+			p.addViolation(h.Called.At, "the hook of %q had run for a previous agent", h.ID)
 		}
 	}
 }
 
-// runsBefore returns the runs with an ID that the terminator had been told of before a moment, by lists or by requests. A
-// run is returned once for each list or request that has it.
-func (p *podHistory) runsBefore(id string, end Moment) (runs []lifecycle.Container) {
-	add := func(known Moment, containers []lifecycle.Container) {
-		if known.Before(end) {
-			runs = append(runs, withID(containers, id)...)
+// mentionsBefore returns what the lists and requests that the terminator had received before a moment say about the container
+// with an ID, one element for each of them.
+func (p *podHistory) mentionsBefore(id string, end Moment) (mentions []lifecycle.Container) {
+	add := func(received Moment, containers []lifecycle.Container) {
+		if received.Before(end) {
+			mentions = append(mentions, withID(containers, id)...)
 		}
 	}
 	for _, l := range p.lists {
@@ -82,62 +79,66 @@ func (p *podHistory) runsBefore(id string, end Moment) (runs []lifecycle.Contain
 	for _, request := range p.stopRequests() {
 		add(request.Called, request.Containers)
 	}
-	return runs
+	return mentions
 }
 
-// hooksEndByTheDeadlineAndAtClose: a hook has returned, or its context has ended, when the stop of its container is due and
-// when Close was called. A hook that runs longer, or begins later, takes the time of the stop or of the agent's exit.
+// hooksEndByTheDeadlineAndAtClose: when the stop of a container is due, and when Close is called, the container's hook has
+// returned, or its context has ended. A hook that runs longer would delay the stop, or the agent's exit.
 func (p *podHistory) hooksEndByTheDeadlineAndAtClose() {
 	for _, h := range p.hooks {
 		if closed := p.closedAt(); !closed.IsZero() && !h.isOver(times.Later(closed.At, h.Called.At)) {
-			p.violation(closed.At, "the hook of %q continues after Close", h.ID)
+			p.addViolation(closed.At, "the hook of %q continues after Close", h.ID)
 		}
-		for _, d := range p.duties {
-			due := d.due()
-			endsBefore := d.Done.By(due)
-			if h.isFor(d) && !endsBefore && !h.isOver(due) {
-				p.violation(due, "the hook of %q, which began at %v, continues", h.ID, p.sinceStart(h.Called.At))
+		for _, r := range p.runsToStop {
+			due := r.stopDue()
+			isTerminationOver := r.Done.HappenedBy(due)
+			if h.mustEndFor(r) && !isTerminationOver && !h.isOver(due) {
+				p.addViolation(due, "the hook of %q, which began at %v, continues", h.ID, p.sinceStart(h.Called.At))
 			}
 		}
 	}
 }
 
-// isFor reports whether a hook runs for a duty, so that its deadline applies: the hook has the ID of the run, and began when the
-// termination had not ended and was not forgotten.
-func (h *Hook) isFor(d *duty) bool {
-	return h.ID == d.run.ID && !d.Done.By(h.Called.At) && !d.forgotten.Before(h.Called)
+// mustEndFor reports whether the deadline of a termination that has to stop a container applies to the hook: it is the hook of
+// that container, and began before the termination had ended or was forgotten.
+func (h *Hook) mustEndFor(r *runToStop) bool {
+	return h.ID == r.run.ID && !r.Done.HappenedBy(h.Called.At) && !r.forgottenAt.Before(h.Called)
 }
 
 // isOver reports whether a hook has returned, or its context has ended, by a time.
-func (h *Hook) isOver(end time.Time) bool { return h.Cancelled.By(end) || h.Returned.By(end) }
+func (h *Hook) isOver(end time.Time) bool {
+	return h.Cancelled.HappenedBy(end) || h.Returned.HappenedBy(end)
+}
 
-// hooksAreReportedAsTheyEnded: the outcome that a termination reports for a hook is what the hook did. Judged are only
-// containers for whose ID exactly one hook ran, and that during the termination: several hooks mean several runs.
+// hooksAreReportedAsTheyEnded: the outcome that a termination reports for a hook is what the hook did. If several hooks ran
+// for a container's ID, it is not known which of them the outcome is about, so only a container with a single hook is judged.
 func (p *podHistory) hooksAreReportedAsTheyEnded() {
 	for _, c := range p.results() {
 		t := c.termination
 		hooks := slices.DeleteFunc(slices.Clone(p.hooks), func(h *Hook) bool { return h.ID != c.ID })
-		isJudged := len(hooks) == 1 && hooks[0].Called.isBetween(t.returned(), t.Done)
+		isJudged := len(hooks) == 1 && hooks[0].Called.isBetween(t.certainlyBegun(), t.Done)
 		if isJudged && !hooks[0].mayBeReportedAs(c.Hook.Outcome, t) {
-			p.violation(t.Done.At, "the hook of %q is %s", c.ID, c.Hook.Outcome)
+			p.addViolation(t.Done.At, "the hook of %q is %s", c.ID, c.Hook.Outcome)
 		}
 	}
 }
 
-// mayBeReportedAs reports whether a termination may report an outcome for a hook that it has run. A hook that was cancelled,
-// or that returned at its deadline, has not failed. A hook that returned within a second of its cancellation is not abandoned.
+// mayBeReportedAs reports whether an outcome is right for the hook, which termination t has run. A hook that was cancelled, or
+// that returned at its deadline, has not failed.
 func (h *Hook) mayBeReportedAs(outcome lifecycle.HookOutcome, t *Termination) bool {
 	hasReturned, wasCancelled := h.Returned.Before(t.Done), h.Cancelled.Before(h.Returned)
 	switch outcome {
 	case lifecycle.HookCompleted:
 		return hasReturned && h.Err == nil
 	case lifecycle.HookFailed:
-		deadline := t.deadlineInForce(h.Returned.At) // zero: the termination began at that very time
-		return hasReturned && h.Err != nil && !wasCancelled && (deadline.IsZero() || h.Returned.At.Before(deadline))
+		deadline := t.deadlineInForceBefore(h.Returned.At) // zero: the termination began at that very time
+		wasInTime := deadline.IsZero() || h.Returned.At.Before(deadline)
+		return hasReturned && h.Err != nil && !wasCancelled && wasInTime
 	case lifecycle.HookCut:
 		return hasReturned && (h.Err != nil || h.IsSleep) // a sleep that ended because its container exited is cut without an error
 	case lifecycle.HookAbandoned:
-		return !h.Cancelled.IsZero() && !h.Returned.By(h.Cancelled.At.Add(abandonAfter-1)) // at exactly abandonAfter, both are right
+		returnedSoon := h.Returned.HappenedBy(h.Cancelled.At.Add(abandonAfter - 1)) // at exactly abandonAfter, both outcomes are right
+		return !h.Cancelled.IsZero() && !returnedSoon
 	default: // a skipped hook has not run in this termination
 		return true
 	}

@@ -10,12 +10,12 @@ import (
 
 // This file says what the terminator knew, or may have known, about a pod when it decided something.
 
-// newestLists returns the lists of which each may have been the newest one that the terminator knew at a moment: the last one
-// that had returned before that time, and those that returned at that very time, the newest first.
-func (p *podHistory) newestLists(now Moment) (lists []*List) {
+// possiblyNewestLists returns the lists of which each may have been the newest one that the terminator knew at a moment, the
+// newest first: the last list that had returned before that time, and all that had returned at that very time.
+func (p *podHistory) possiblyNewestLists(now Moment) (lists []*List) {
 	for _, l := range slices.Backward(p.lists) {
 		switch {
-		case !l.Returned.Before(now): // it is too new
+		case !l.Returned.Before(now): // it had not returned yet
 		case l.Returned.At.Equal(now.At):
 			lists = append(lists, l)
 		default:
@@ -25,71 +25,71 @@ func (p *podHistory) newestLists(now Moment) (lists []*List) {
 	return lists
 }
 
-// firstListed returns when a run was first listed; zero: never.
-func (p *podHistory) firstListed(c lifecycle.Container) Moment {
+// firstListedAt returns when a run of a container was first listed; zero: never.
+func (p *podHistory) firstListedAt(run lifecycle.Container) Moment {
 	for _, l := range p.lists {
-		if !l.lacks(c) {
+		if !l.lacks(run) {
 			return l.Returned
 		}
 	}
 	return Moment{}
 }
 
-// firstKnown returns when a run was first listed, or named by a caller of Terminate or KillContainer; zero: never.
-func (p *podHistory) firstKnown(c lifecycle.Container) Moment {
-	first := p.firstListed(c)
+// firstKnownAt returns when a run of a container was first listed, or named by a caller of Terminate or KillContainer; zero:
+// never.
+func (p *podHistory) firstKnownAt(run lifecycle.Container) Moment {
+	first := p.firstListedAt(run)
 	for _, t := range p.terminations {
 		for _, request := range t.Requests {
-			if request.Called.Before(first) && hasRun(request.Containers, c) {
+			if request.Called.Before(first) && hasRun(request.Containers, run) {
 				first = request.Called
 			}
 		}
 	}
-	for _, request := range p.kills {
-		if request.mayMean(c) && request.Called.Before(first) {
+	for _, request := range p.killContainerCalls {
+		if request.mayTarget(run) && request.Called.Before(first) {
 			first = request.Called
 		}
 	}
 	return first
 }
 
-// stopsOf returns the calls that stop a run: StopPod calls once the run was known, and StopContainer calls with its ID. If
-// several runs share the ID, a call stops the one that was listed last before it. A run that was named without Began
-// may be any run with the ID.
-func (p *podHistory) stopsOf(c lifecycle.Container) (stops []*Stop) {
-	mayBeRun := func(other lifecycle.Container) bool { return other.Began.IsZero() || isSameRun(c, other) }
-	for _, s := range p.stops {
-		stopsPod := s.isStopPod() && p.firstKnown(c).Before(s.Called)
-		stopsRun := s.ID == c.ID && slices.ContainsFunc(p.candidates(s), mayBeRun)
+// stopCallsFor returns the calls that stop a run of a container: the StopPod calls since the terminator knew the run, and the
+// StopContainer calls with its ID, unless these are for another run with the same ID.
+func (p *podHistory) stopCallsFor(run lifecycle.Container) (calls []*StopCall) {
+	mayBeRun := func(target lifecycle.Container) bool { return target.Began.IsZero() || isSameRun(run, target) }
+	for _, s := range p.stopCalls {
+		stopsPod := s.isStopPod() && p.firstKnownAt(run).Before(s.Called)
+		stopsRun := s.ID == run.ID && slices.ContainsFunc(p.possibleTargets(s), mayBeRun)
 		if stopsPod || stopsRun {
-			stops = append(stops, s)
+			calls = append(calls, s)
 		}
 	}
-	return stops
+	return calls
 }
 
-// candidates returns the runs that a StopContainer call may be for: it has only an ID, which a runtime may use again. These
-// are the runs with the ID in the newest lists (a run in two of these is returned twice) or, if these have none, all known
-// runs with the ID.
-func (p *podHistory) candidates(s *Stop) (runs []lifecycle.Container) {
-	for _, l := range p.newestLists(s.Called) {
+// possibleTargets returns the runs that a StopContainer call may be for. The call has only an ID, which a runtime may use for
+// several runs. It is for the run that was listed last before the call or, if none was listed, for any run with the ID that
+// the terminator was ever told of.
+func (p *podHistory) possibleTargets(s *StopCall) (runs []lifecycle.Container) {
+	for _, l := range p.possiblyNewestLists(s.Called) {
 		runs = append(runs, withID(l.Running, s.ID)...)
 	}
 	if len(runs) > 0 {
 		return runs
 	}
-	return withID(p.known, s.ID)
+	return withID(p.knownRuns, s.ID)
 }
 
-// isOneAttempt reports whether any request for the pod has OneAttempt: its caller repeats failed stops, the terminator does
-// not.
-func (p *podHistory) isOneAttempt() bool {
+// callerRepeatsStops reports whether any request for the pod has OneAttempt. The terminator then does not repeat a failed stop
+// call, because the caller does.
+func (p *podHistory) callerRepeatsStops() bool {
 	return slices.ContainsFunc(p.stopRequests(), func(request *Request) bool { return request.OneAttempt })
 }
 
 // stopRequests returns all calls of Terminate and KillContainer for the pod.
 func (p *podHistory) stopRequests() []*Request {
-	requests := slices.Clone(p.kills)
+	requests := slices.Clone(p.killContainerCalls)
 	for _, t := range p.terminations {
 		requests = append(requests, t.Requests...)
 	}
@@ -101,23 +101,26 @@ func (p *podHistory) cannotList() bool {
 	return slices.ContainsFunc(p.Record.lists, func(l *List) bool { return errors.Is(l.Err, errors.ErrUnsupported) })
 }
 
-// successProvesEnd reports whether the success of a stop alone proves that the container with this ID has ended. Usually a list
-// must confirm it, because a runtime may return too early. No list does if the runtime cannot list, or if a Terminate call has
-// named the container: its caller knows what is running.
+// successProvesEnd reports whether a container has ended once a stop call for it has succeeded. Usually a list must confirm
+// that, because the runtime may report success too early. But a runtime that cannot list confirms nothing, and a
+// Terminate call that names its containers needs no list.
 func (p *podHistory) successProvesEnd(containerID string) bool {
-	return p.cannotList() || slices.ContainsFunc(p.terminations, func(t *Termination) bool { return t.names(containerID) })
+	isNamed := slices.ContainsFunc(p.terminations, func(t *Termination) bool { return t.names(containerID) })
+	return isNamed || p.cannotList()
 }
 
-// stopProvedEnd reports whether a stop had proved before a moment that a container has ended: its success is proof
-// (successProvesEnd), and it had returned.
-func (p *podHistory) stopProvedEnd(id string, now Moment) bool {
-	hasStopped := func(s *Stop) bool { return s.stopsID(id) && s.succeeded() && s.Returned.Before(now) }
-	return p.successProvesEnd(id) && slices.ContainsFunc(p.stops, hasStopped)
+// endProvedByStop reports whether a stop call had succeeded before a moment, and this proves that the container has ended.
+func (p *podHistory) endProvedByStop(containerID string, now Moment) bool {
+	isSuccess := func(s *StopCall) bool {
+		return s.stopsContainer(containerID) && s.succeeded() && s.Returned.Before(now)
+	}
+	return p.successProvesEnd(containerID) && slices.ContainsFunc(p.stopCalls, isSuccess)
 }
 
-// forgottenAfter returns when Forget was called: the first call that returned after a moment; zero: there is none.
-func (p *podHistory) forgottenAfter(m Moment) Moment {
-	for _, request := range p.forgets {
+// firstForgetAfter returns when Forget was called for the pod, by the first call that returned after a moment; zero: by none.
+// Forget makes the terminator drop what it knows of the pod.
+func (p *podHistory) firstForgetAfter(m Moment) Moment {
+	for _, request := range p.forgetCalls {
 		if m.Before(request.Returned) {
 			return request.Called
 		}
@@ -125,21 +128,22 @@ func (p *podHistory) forgottenAfter(m Moment) Moment {
 	return Moment{}
 }
 
-// wasForgotten reports whether Forget was certainly called after a termination had begun, and before a time. A Forget call
-// that overlaps the call that began the termination may have come before it, and does not count.
+// wasForgotten reports whether Forget was certainly called after a termination had begun, and before a time. A Forget call that
+// overlaps the Terminate call may have come first, and does not count.
 func (p *podHistory) wasForgotten(t *Termination, before time.Time) bool {
-	return slices.ContainsFunc(p.forgets, func(request *Request) bool {
-		return t.returned().Before(request.Called) && request.Called.At.Before(before)
+	return slices.ContainsFunc(p.forgetCalls, func(request *Request) bool {
+		return t.certainlyBegun().Before(request.Called) && request.Called.At.Before(before)
 	})
 }
 
-// closedAt returns when Close was first called; zero: never.
+// closedAt returns when the terminator's Close was first called; zero: never.
 func (p *podHistory) closedAt() Moment {
-	if len(p.closes) == 0 {
+	if len(p.closeCalls) == 0 {
 		return Moment{}
 	}
-	return p.closes[0].Called
+	return p.closeCalls[0].Called
 }
 
-// stopsAsUnit reports whether StopPod stops all containers of the pod at once. They then have one deadline, the earliest.
-func (p *podHistory) stopsAsUnit() bool { return p.options.Pods != nil }
+// usesStopPod reports whether the terminator stops all containers of a pod at once with StopPod, instead of each with
+// StopContainer.
+func (p *podHistory) usesStopPod() bool { return p.options.Pods != nil }

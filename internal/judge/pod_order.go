@@ -8,78 +8,78 @@ import (
 
 // sidecarsStopLast: before its deadline, a sidecar is not stopped while a container that needs it may run (KEP-753).
 func (p *podHistory) sidecarsStopLast() {
-	for _, s := range p.stops {
-		if s.isStopPod() || p.isOutOfOrder(s) {
+	for _, s := range p.stopCalls {
+		if s.isStopPod() || p.mayIgnoreOrder(s) {
 			continue
 		}
 		for _, t := range p.terminations {
-			isForgotten := t.forgotten.Before(s.Called) // then the terminator does not know what needs the sidecar
+			isForgotten := t.forgottenAt.Before(s.Called) // then the terminator does not know what needs the sidecar
 			if isForgotten || !t.mayBeInProgress(s.Called) {
 				continue
 			}
-			if dependent := p.dependentOf(t, p.candidates(s)[0], s.Called); dependent != "" {
-				p.violation(s.Called.At, "stop(%d) of sidecar %q while %s", s.Seconds, s.ID, dependent)
+			target := p.possibleTargets(s)[0]
+			if dependent := p.runningDependentOf(target, t, s.Called); dependent != "" {
+				p.addViolation(s.Called.At, "stop(%d) of sidecar %q while %s", s.Seconds, s.ID, dependent)
 			}
 		}
 	}
 }
 
-// isOutOfOrder reports whether a StopContainer call may be one that need not wait for other containers.
-func (p *podHistory) isOutOfOrder(s *Stop) bool {
+// mayIgnoreOrder reports whether a StopContainer call may come before other containers have ended, even if these need the
+// container.
+func (p *podHistory) mayIgnoreOrder(s *StopCall) bool {
 	isKill := func(request *Request) bool { return request.target().ID == s.ID && request.Called.Before(s.Called) }
-	isRepeated := func(earlier *Stop) bool { return s.ID == earlier.ID && earlier.Called.Before(s.Called) }
-	switch {
-	case !s.Called.At.Before(p.earliestDeadline(s.Called, p.candidates(s)...)): // the wait ends at the deadline
-	case slices.ContainsFunc(p.kills, isKill): // KillContainer stops a container at once
-	case slices.ContainsFunc(p.stops, isRepeated): // its turn has come already, perhaps in a termination that was forgotten
-	default:
-		return false
-	}
-	return true
+	isEarlier := func(other *StopCall) bool { return other.ID == s.ID && other.Called.Before(s.Called) }
+	deadline := p.earliestPossibleDeadline(s.Called, p.possibleTargets(s)...)
+	isDue := !s.Called.At.Before(deadline)                         // then the wait for the other containers ends
+	wasKilled := slices.ContainsFunc(p.killContainerCalls, isKill) // KillContainer waits for no other container
+	wasStopped := slices.ContainsFunc(p.stopCalls, isEarlier)      // this call repeats one that has waited
+	return isDue || wasKilled || wasStopped
 }
 
-// dependentOf looks for a container that needs the sidecar c, and that a termination must assume to run at a moment, because
-// it was listed or named, or is being started. It returns the container and why it may run, as in "ID has not ended"; "": none.
-func (p *podHistory) dependentOf(t *Termination, c lifecycle.Container, now Moment) string {
-	sidecar := specOf(t.Pod, c.Name)
-	for _, d := range p.duties {
-		if d.Termination == t && sidecar.mustOutlive(specOf(t.Pod, d.run.Name)) && p.mustBeAssumedToRun(d, now) {
-			return d.run.ID + " has not ended"
+// runningDependentOf returns a container that needs the target, a sidecar, and that a termination must assume to run at a moment.
+// The text says why, as in "ID has not ended"; "": nothing that may run needs the target.
+func (p *podHistory) runningDependentOf(target lifecycle.Container, t *Termination, now Moment) string {
+	sidecar := specOf(t.Pod, target.Name)
+	for _, r := range p.runsToStop {
+		if r.Termination == t && sidecar.mustOutlive(specOf(t.Pod, r.run.Name)) && p.mustAssumeRuns(r, now) {
+			return r.run.ID + " has not ended"
 		}
 	}
 	for _, s := range p.starts {
-		if sidecar.mustOutlive(specOf(t.Pod, s.Name)) && p.mustBeAssumedToStart(t, s, now) {
+		if sidecar.mustOutlive(specOf(t.Pod, s.Name)) && p.mustAssumeStarted(s, t, now) {
 			return s.Name + " is being started, or was started since the last list"
 		}
 	}
 	return ""
 }
 
-// mustBeAssumedToRun reports whether a termination has learned of a run before the time of a moment, and no list, stop or
-// caller has said since that the run has ended.
-func (p *podHistory) mustBeAssumedToRun(d *duty, now Moment) bool {
-	isMissing := slices.ContainsFunc(p.newestLists(now), func(l *List) bool { return l.lacks(d.run) })
-	hasEnded := isMissing || p.stopProvedEnd(d.run.ID, now) || p.isUnnamed(d.run.ID, d.since, now)
-	return d.since.At.Before(now.At) && !hasEnded
+// mustAssumeRuns reports whether, at a moment, the termination that has to stop a container must assume that it still runs: it
+// knows the container, and no list, stop call or request has told it of the container's end.
+func (p *podHistory) mustAssumeRuns(r *runToStop, now Moment) bool {
+	isKnown := r.knownSince.At.Before(now.At)
+	isMissing := slices.ContainsFunc(p.possiblyNewestLists(now), func(l *List) bool { return l.lacks(r.run) })
+	hasEnded := isMissing || p.endProvedByStop(r.run.ID, now) || p.wasLeftOut(r.run.ID, r.knownSince, now)
+	return isKnown && !hasEnded
 }
 
-// isUnnamed reports whether a Terminate call that was in progress between two moments named the running containers,
-// and the ID was not among them.
-func (p *podHistory) isUnnamed(id string, from, to Moment) bool {
+// wasLeftOut reports whether a Terminate call between two moments has told the terminator that the container with an ID has
+// ended: the call names the running containers, and this one is not among them.
+func (p *podHistory) wasLeftOut(id string, from, to Moment) bool {
 	return slices.ContainsFunc(p.terminations, func(t *Termination) bool {
 		return slices.ContainsFunc(t.Requests, func(request *Request) bool {
-			wasInProgress := from.Before(request.Returned) && request.Called.Before(to)
-			return wasInProgress && !request.ListsContainers && len(withID(request.Containers, id)) == 0
+			isBetween := from.Before(request.Returned) && request.Called.Before(to) // or in progress at one of them
+			return isBetween && !request.ListsContainers && len(withID(request.Containers, id)) == 0
 		})
 	})
 }
 
-// mustBeAssumedToStart reports whether a start is in progress at a moment, or has started a container that the termination has
-// yet to list: the start ended when the termination used lists, and no list that it knows was requested since.
-func (p *podHistory) mustBeAssumedToStart(t *Termination, s *Start, now Moment) bool {
+// mustAssumeStarted reports whether, at a moment, a termination must assume that a start has left a container running: the start
+// is in progress, or no list since its end has shown what it started.
+func (p *podHistory) mustAssumeStarted(s *Start, t *Termination, now Moment) bool {
 	hasBegun := s.Begun.Before(now) && s.Begun.At.Before(now.At)
-	hasEnded := s.Ended.By(now.At)
-	isListed := slices.ContainsFunc(p.newestLists(now), func(l *List) bool { return s.Ended.Before(l.Called) })
-	awaitsList := t.usesListsSince().Before(s.Ended) && s.Ended.At.Before(now.At) && !isListed
-	return hasBegun && (!hasEnded || awaitsList)
+	isInProgress := hasBegun && !s.Ended.HappenedBy(now.At)
+	wasListed := slices.ContainsFunc(p.possiblyNewestLists(now), func(l *List) bool { return s.Ended.Before(l.Called) })
+	awaitsList := t.usesListsSince().Before(s.Ended) && s.Ended.At.Before(now.At) && !wasListed
+	return isInProgress || hasBegun && awaitsList
 }

@@ -61,7 +61,7 @@ func soundPod() podRecord {
 		{Span: span(6.2, 6.3), Pod: "pod"},
 	}
 	r.hooks = []*Hook{{Span: span(1.3, 3), Pod: "pod", Name: "app", ID: "app"}}
-	r.stops = []*Stop{
+	r.stopCalls = []*StopCall{
 		{Span: span(3.1, 4.1), ID: "app", Seconds: 28},
 		{Span: span(5, 6.1), ID: "proxy", Seconds: 26},
 	}
@@ -80,7 +80,7 @@ func (r podRecord) appResult() *lifecycle.ContainerResult {
 // addKill adds a KillContainer call for a container, with the outcome that it reports. The times are in seconds since the
 // beginning of the record.
 func (r podRecord) addKill(name string, called, returned, deadline float64, outcome lifecycle.Outcome) {
-	r.kills = append(r.kills, &Request{
+	r.killContainerCalls = append(r.killContainerCalls, &Request{
 		Span: span(called, returned), Pod: r.termination().Pod, Key: "pod", Deadline: second(deadline),
 		Containers: []lifecycle.Container{container(name)}, Result: lifecycle.ContainerResult{Name: name, ID: name, Outcome: outcome},
 	})
@@ -89,7 +89,7 @@ func (r podRecord) addKill(name string, called, returned, deadline float64, outc
 // addClose adds a call of Close at a time.
 func (r podRecord) addClose(at float64) {
 	s := span(at, at+0.001)
-	r.closes = append(r.closes, &s)
+	r.closeCalls = append(r.closeCalls, &s)
 }
 
 // giveUpProxy changes the record: "proxy" does not end, and the termination gives it up at a time and ends.
@@ -122,22 +122,22 @@ func podRecordsThatBreakARule() map[string]map[string]func(r podRecord) {
 			"earlier": func(r podRecord) { r.termination().Readings[1].Deadline = second(30) },
 		},
 		"no container is killed before its deadline": {
-			"nobody has requested its end": func(r podRecord) { r.stops[0].Span = span(0.5, 4.1) },
-			"too few seconds":              func(r podRecord) { r.stops[0].Seconds = 27 }, // 3.1 s + 27 s is before 31 s
+			"nobody has requested its end": func(r podRecord) { r.stopCalls[0].Span = span(0.5, 4.1) },
+			"too few seconds":              func(r podRecord) { r.stopCalls[0].Seconds = 27 }, // 3.1 s + 27 s is before 31 s
 		},
 		"no stop outlasts the deadline and the minimum": {
-			"too many seconds": func(r podRecord) { r.stops[0].Seconds = 31 }, // 3.1 s + 31 s is after 31 s + 2 s
+			"too many seconds": func(r podRecord) { r.stopCalls[0].Seconds = 31 }, // 3.1 s + 31 s is after 31 s + 2 s
 		},
 		"every run is stopped by its deadline": {
 			"it is not stopped": func(r podRecord) {
 				r.giveUpProxy(45)
-				r.stops = r.stops[:1]
+				r.stopCalls = r.stopCalls[:1]
 			},
 		},
 		"failed stops are repeated": {
 			"only one call": func(r podRecord) {
 				r.giveUpProxy(45)
-				r.stops[1].Err = errors.New("refused")
+				r.stopCalls[1].Err = errors.New("refused")
 			},
 		},
 		"nothing hangs": {
@@ -176,7 +176,7 @@ func podRecordsThatBreakARule() map[string]map[string]func(r podRecord) {
 			"it has not yet returned": func(r podRecord) { r.hooks[0].Returned = moment(9) },
 		},
 		"sidecars stop last": {
-			"a container that needs it is listed": func(r podRecord) { r.stops[1].Span = span(3.2, 6.1) },
+			"a container that needs it is listed": func(r podRecord) { r.stopCalls[1].Span = span(3.2, 6.1) },
 			"a container that needs it is starting": func(r podRecord) {
 				r.starts = []*Start{{Span: span(0.3, 7), Pod: "pod", Name: "app", Begun: moment(0.4), Ended: moment(7)}}
 			},
@@ -184,7 +184,7 @@ func podRecordsThatBreakARule() map[string]map[string]func(r podRecord) {
 				request := r.termination().Requests[0]
 				request.ListsContainers, request.Containers = false, r.lists[0].Running
 				r.lists = nil
-				r.stops[1].Span = span(3.2, 6.1)
+				r.stopCalls[1].Span = span(3.2, 6.1)
 			},
 		},
 		"no running container is reported as ended": {
@@ -222,8 +222,8 @@ func podRecordsThatBreakARule() map[string]map[string]func(r podRecord) {
 		},
 		"failed stops are logged": {
 			"not before the next one": func(r podRecord) {
-				r.stops[0].Err = errors.New("refused")
-				r.stops = append(r.stops, &Stop{Span: span(4.5, 4.6), ID: "app", Seconds: 26})
+				r.stopCalls[0].Err = errors.New("refused")
+				r.stopCalls = append(r.stopCalls, &StopCall{Span: span(4.5, 4.6), ID: "app", Seconds: 26})
 			},
 		},
 		"failed lists are logged": {
@@ -285,7 +285,7 @@ func TestAListAfterTheEndOfItsContext(t *testing.T) {
 		ctx, cancel := context.WithCancelCause(t.Context())
 		cancel(cause)
 		record := NewRecord()
-		_, err := record.running(ctx, &v1.Pod{}, func(context.Context, *v1.Pod) ([]lifecycle.Container, error) { return nil, nil })
+		_, err := record.recordList(ctx, &v1.Pod{}, func(context.Context, *v1.Pod) ([]lifecycle.Container, error) { return nil, nil })
 		require.NoError(t, err)
 		require.Equal(t, recorded, record.lists[0].Err)
 	}
@@ -296,9 +296,9 @@ func TestAListAfterTheEndOfItsContext(t *testing.T) {
 func TestACallThatPanicsHasNotSucceeded(t *testing.T) {
 	r := NewRecord()
 	require.Panics(t, func() {
-		_, _ = r.running(t.Context(), &v1.Pod{}, func(context.Context, *v1.Pod) ([]lifecycle.Container, error) { panic("boom") })
+		_, _ = r.recordList(t.Context(), &v1.Pod{}, func(context.Context, *v1.Pod) ([]lifecycle.Container, error) { panic("boom") })
 	})
 	require.ErrorIs(t, r.lists[0].Err, errDidNotReturn)
-	require.Panics(t, func() { _ = r.stop(&Stop{ID: "app"}, func() error { panic("boom") }) })
-	require.False(t, r.stops[0].succeeded())
+	require.Panics(t, func() { _ = r.recordStop(&StopCall{ID: "app"}, func() error { panic("boom") }) })
+	require.False(t, r.stopCalls[0].succeeded())
 }

@@ -12,6 +12,9 @@
 // terminator, so that a bug there cannot hide from it. Calls overlap, so the record does not always say what the terminator
 // knew when it decided: a name with "may" stands for what is possible then, and a rule judges only what is certain.
 //
+// A run is one run of a container, from a start to its end. A container that starts again is another run, and may have the same
+// ID. Its ID and its time Began identify a run. A request is a call of Terminate, KillContainer, Shorten or Forget.
+//
 // A shutdown of a node is checked in the same way: package noderecord fills a [NodeRecord], and [Node] returns the
 // violations.
 package judge
@@ -38,53 +41,54 @@ type Moment struct {
 	Order int // from 1, in the order of all events
 }
 
-// IsZero reports whether m has not happened.
+// IsZero reports whether the event of m has not happened.
 func (m Moment) IsZero() bool { return m.Order == 0 }
 
-// Before reports whether m has happened, and other has not happened or happened later.
+// Before reports whether m has happened before other. It is true if other has not happened at all, and false if m has not.
 func (m Moment) Before(other Moment) bool {
 	return !m.IsZero() && (other.IsZero() || m.Order < other.Order)
 }
 
-// By reports whether m has happened by a time: at that time or before it.
-func (m Moment) By(end time.Time) bool { return !m.IsZero() && !m.At.After(end) }
+// HappenedBy reports whether m has happened, at a time or before it.
+func (m Moment) HappenedBy(end time.Time) bool { return !m.IsZero() && !m.At.After(end) }
 
 // isBetween reports whether m has happened after one moment and before another.
 func (m Moment) isBetween(from, to Moment) bool { return from.Before(m) && m.Before(to) }
 
-// Span is a call, from start to return.
+// Span is the time of a call, and its error.
 type Span struct {
 	Called   Moment
 	Returned Moment
 	Err      error
 }
 
-// List is one Running call. "To request a list" is to make this call.
+// List is one call of Running, which lists the running containers of a pod. "To request a list" is to make this call.
 type List struct {
 	Span
 
-	Pod     string
+	Pod     string // its key (keyOf)
 	Running []lifecycle.Container
 }
 
-// lacks reports whether the list does not have this run; it may have another run with the same ID.
-func (l *List) lacks(c lifecycle.Container) bool { return !hasRun(l.Running, c) }
+// lacks reports whether the list does not have this run of a container; it may have another run with the same ID.
+func (l *List) lacks(run lifecycle.Container) bool { return !hasRun(l.Running, run) }
 
-// hasLaterRun reports whether the list has a later run with the ID of c.
-func (l *List) hasLaterRun(c lifecycle.Container) bool {
+// hasLaterRun reports whether the list shows that a container has started again: it has a later run with the same ID.
+func (l *List) hasLaterRun(run lifecycle.Container) bool {
 	return slices.ContainsFunc(l.Running, func(other lifecycle.Container) bool {
-		return other.ID == c.ID && !c.Began.IsZero() && other.Began.After(c.Began)
+		return other.ID == run.ID && !run.Began.IsZero() && other.Began.After(run.Began)
 	})
 }
 
-// provesEnd reports whether the list shows that a run has ended that was stopped at a time: it lacks the run, and either it
-// was not requested before the stop, or it has a later run with the same ID.
-func (l *List) provesEnd(c lifecycle.Container, stopped time.Time) bool {
-	return l.lacks(c) && (!l.Called.At.Before(stopped) || l.hasLaterRun(c))
+// provesEnd reports whether the list shows that a run of a container has ended that was stopped at a time: it lacks the run, and
+// was requested since the stop. An older list is a proof only if it has a later run with the same ID.
+func (l *List) provesEnd(run lifecycle.Container, stopped time.Time) bool {
+	isNew := !l.Called.At.Before(stopped)
+	return l.lacks(run) && (isNew || l.hasLaterRun(run))
 }
 
-// Stop is one StopContainer or StopPod call.
-type Stop struct {
+// StopCall is one StopContainer or StopPod call.
+type StopCall struct {
 	Span
 
 	Pod     string // of StopPod; "" for StopContainer
@@ -92,23 +96,23 @@ type Stop struct {
 	Seconds int64
 }
 
-// isStopPod reports whether it is a StopPod call, which stops all containers of the pod.
-func (s *Stop) isStopPod() bool { return s.ID == "" }
+// isStopPod reports whether s is a StopPod call, which stops all containers of the pod.
+func (s *StopCall) isStopPod() bool { return s.ID == "" }
 
-// stopsID reports whether the call is for the container with this ID, alone or with its whole pod.
-func (s *Stop) stopsID(id string) bool { return s.ID == id || s.isStopPod() }
+// stopsContainer reports whether the call is for the container with this ID, alone or with its whole pod.
+func (s *StopCall) stopsContainer(id string) bool { return s.ID == id || s.isStopPod() }
 
-// succeeded reports whether the runtime has replied that the container has ended.
-func (s *Stop) succeeded() bool {
+// succeeded reports whether the runtime has replied that the container has ended, or that there is none.
+func (s *StopCall) succeeded() bool {
 	return !s.Returned.IsZero() && (s.Err == nil || errors.Is(s.Err, lifecycle.ErrContainerNotFound))
 }
 
 // killAt returns when the call's timeout ends, at which the runtime sends SIGKILL.
-func (s *Stop) killAt() time.Time {
+func (s *StopCall) killAt() time.Time {
 	return s.Called.At.Add(graceperiod.Duration(max(s.Seconds, 0)))
 }
 
-// Hook is one preStop hook.
+// Hook is one execution of a preStop hook.
 type Hook struct {
 	Span
 
@@ -117,13 +121,12 @@ type Hook struct {
 	Cancelled     Moment // when its context ended
 }
 
-// Start is one Start call. Begun and Ended are when the function that starts the container was called
-// and returned.
+// Start is one call of Terminator.Start, which calls a function that starts a container.
 type Start struct {
 	Span
 
 	Pod, Name    string
-	Begun, Ended Moment
+	Begun, Ended Moment           // when that function was called, and when it returned
 	Result       lifecycle.Result // of the pod's termination, if it had ended when Start returned
 }
 
@@ -153,19 +156,19 @@ type Termination struct {
 	Readings     []Reading
 	Shortens     []*Request // the Shorten calls
 	BegunByStart bool       // no Terminate call began it, but a Start call that returned after the pod's previous termination had ended
-	Done         Moment
+	Done         Moment     // when it had ended
 	Result       lifecycle.Result
 
-	forgotten Moment // the first Forget call that may have come after its beginning, or zero: from then on it uses no new lists
+	forgottenAt Moment // when Forget was called that may have come after the beginning; zero: never. Then it uses no new lists
 }
 
-// Reading is a result of Termination.Deadline.
+// Reading is one call of Termination.Deadline, which the record makes to know the deadline.
 type Reading struct {
-	Called, Returned Moment // before the call, and after its return
+	Called, Returned Moment
 	Deadline         time.Time
 }
 
-// Run is one run of a container as it really was: the simulated runtime records it.
+// Run is one run of a container as it really was, which the terminator need not know. A simulated runtime records it.
 type Run struct {
 	lifecycle.Container
 
@@ -184,28 +187,27 @@ type LogEntry struct {
 
 // Record has everything that happened. All methods are safe for concurrent use.
 type Record struct {
-	mu           sync.Mutex // guards the fields below
-	moments      int        // the Order of the last Moment
-	options      lifecycle.TerminatorOptions
-	began        time.Time
-	lists        []*List
-	stops        []*Stop
-	hooks        []*Hook
-	starts       []*Start
-	terminations []*Termination
-	kills        []*Request
-	forgets      []*Request
-	closes       []*Span
-	runs         []*Run
-	events       []LogEntry
-	logs         []LogEntry
+	mu                 sync.Mutex // guards the fields below
+	moments            int        // the Order of the last Moment
+	options            lifecycle.TerminatorOptions
+	began              time.Time
+	lists              []*List
+	stopCalls          []*StopCall
+	hooks              []*Hook
+	starts             []*Start
+	terminations       []*Termination
+	killContainerCalls []*Request
+	forgetCalls        []*Request
+	closeCalls         []*Span
+	runs               []*Run
+	events             []LogEntry
+	logs               []LogEntry
 }
 
 // NewRecord returns an empty record.
 func NewRecord() *Record { return &Record{began: time.Now()} }
 
-// record calls do with a new Moment, which is later than all earlier ones. do records what happens at this moment: record
-// holds the mutex during the call.
+// record calls do, which adds to the record what happens at the present moment. It holds the mutex during the call.
 func (r *Record) record(do func(now Moment)) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -213,8 +215,8 @@ func (r *Record) record(do func(now Moment)) {
 	do(Moment{At: time.Now(), Order: r.moments})
 }
 
-// recordCall records that a call begins. add adds the call to the record, with the mutex locked. The returned function
-// records that the call has returned, with its error.
+// recordCall records that a call begins: add must add the call s to the record. The caller calls the function returned when the
+// call has returned, with its error.
 func (r *Record) recordCall(s *Span, add func()) (returned func(error)) {
 	r.record(func(now Moment) {
 		s.Called = now
@@ -247,15 +249,15 @@ func keyOf(pod *v1.Pod) string {
 	return cmp.Or(string(pod.UID), pod.Namespace+"/"+pod.Name)
 }
 
-// isSameRun reports whether two containers are the same run.
+// isSameRun reports whether a and b are the same run of a container: it has not started again in between.
 func isSameRun(a, b lifecycle.Container) bool { return a.ID == b.ID && a.Began.Equal(b.Began) }
 
-// hasRun reports whether containers has the run c.
-func hasRun(containers []lifecycle.Container, c lifecycle.Container) bool {
-	return slices.ContainsFunc(containers, func(other lifecycle.Container) bool { return isSameRun(c, other) })
+// hasRun reports whether containers has this run of a container.
+func hasRun(containers []lifecycle.Container, run lifecycle.Container) bool {
+	return slices.ContainsFunc(containers, func(other lifecycle.Container) bool { return isSameRun(run, other) })
 }
 
-// withID returns the runs that have this ID.
+// withID returns the containers that have this ID.
 func withID(containers []lifecycle.Container, id string) []lifecycle.Container {
 	return slices.DeleteFunc(slices.Clone(containers), func(c lifecycle.Container) bool { return c.ID != id })
 }
@@ -290,7 +292,7 @@ func (r *Record) Lines() []Line {
 		add(l.Called, "%s: Running()", l.Pod)
 		add(l.Returned, "%s: Running (of %v): %v %v", l.Pod, r.sinceStart(l.Called.At), names(l.Running), errText(l.Err))
 	}
-	for _, s := range r.stops {
+	for _, s := range r.stopCalls {
 		what := fmt.Sprintf("%s%s: stop(%d)", s.Pod, s.ID, s.Seconds)
 		add(s.Called, "%s", what)
 		add(s.Returned, "%s of %v returns: %v", what, r.sinceStart(s.Called.At), errText(s.Err))
@@ -318,17 +320,17 @@ func (r *Record) Lines() []Line {
 		}
 		add(t.Done, "%s: terminated: %s", t.Key, resultText(t.Result))
 	}
-	for _, request := range r.kills {
+	for _, request := range r.killContainerCalls {
 		if request.IsPostStart {
 			continue
 		}
 		add(request.Called, "%s: KillContainer(%s until %v, oneAttempt %t)", request.Key, names(request.Containers), r.sinceStart(request.Deadline), request.OneAttempt)
 		add(request.Returned, "%s: KillContainer(%s) returns: %s %s", request.Key, names(request.Containers), request.Result.Outcome, errText(request.Err))
 	}
-	for _, request := range r.forgets {
+	for _, request := range r.forgetCalls {
 		add(request.Called, "%s: Forget", request.Key)
 	}
-	for _, s := range r.closes {
+	for _, s := range r.closeCalls {
 		add(s.Called, "Close")
 		add(s.Returned, "Close returns: %s", errText(s.Err))
 	}

@@ -20,10 +20,10 @@ type spec struct {
 	*v1.Container
 
 	kind  kind
-	index int // among the init containers
+	index int // among the init containers, if it is one or a sidecar
 }
 
-// specOf returns the container with this name; its kind is unknown if the pod's spec lacks it.
+// specOf returns the container with this name in a pod's spec; if there is none, the zero spec, whose kind is unknown.
 func specOf(pod *v1.Pod, name string) spec {
 	for i := range pod.Spec.Containers {
 		if c := &pod.Spec.Containers[i]; c.Name == name {
@@ -48,8 +48,9 @@ func specOf(pod *v1.Pod, name string) spec {
 	return spec{}
 }
 
-// mustOutlive reports whether s is a sidecar that must not be stopped while other runs: a regular container, or a
-// sidecar that was started later.
+// mustOutlive reports whether s is a sidecar that the other container may need, so that it must be stopped later: the other one is
+// a regular container, or a sidecar that was started later.
 func (s spec) mustOutlive(other spec) bool {
-	return s.kind == sidecar && (other.kind == mainContainer || other.kind == sidecar && other.index > s.index)
+	isLaterSidecar := other.kind == sidecar && other.index > s.index
+	return s.kind == sidecar && (other.kind == mainContainer || isLaterSidecar)
 }

@@ -8,37 +8,35 @@ import (
 	"github.com/kubegrace/kubegrace/lifecycle"
 )
 
-// called returns the earliest moment at which the termination may have begun: when Terminate was called. If a Start call
-// began it, the beginning is not recorded. The first moment that is known is later: when its deadline was first read, after
-// Start had returned.
-func (t *Termination) called() Moment {
+// requested returns when the termination was requested: when its first Terminate call was made. If instead a Start call began the
+// termination, that moment was not recorded, and the first one that was stands for it: when the deadline was first read.
+func (t *Termination) requested() Moment {
 	if t.BegunByStart {
 		return t.Readings[0].Returned
 	}
 	return t.Requests[0].Called
 }
 
-// returned returns a moment at which the termination had certainly begun: when the first Terminate call returned or, if a
-// Start call began it, when its deadline was first read. What another call causes between called and returned may have come
-// before the termination.
-func (t *Termination) returned() Moment {
+// certainlyBegun returns a moment at which the termination had certainly begun: when its first Terminate call had returned or, if
+// a Start call began it, when the deadline was first read.
+func (t *Termination) certainlyBegun() Moment {
 	if t.BegunByStart {
-		return t.called()
+		return t.requested()
 	}
 	return t.Requests[0].Returned
 }
 
-// mayBeInProgress reports whether the termination may have begun before a moment, and had not ended then.
+// mayBeInProgress reports whether the termination may be in progress at a moment. It may not have begun, because its first
+// Terminate call may not have returned.
 func (t *Termination) mayBeInProgress(now Moment) bool {
-	return t.called().Before(now) && !t.Done.Before(now)
+	return t.requested().Before(now) && !t.Done.Before(now)
 }
 
-// usesListsSince returns when the termination certainly stopped what the runtime lists, because a Terminate call that names
-// no containers had returned; zero: it stops only what its callers name. If a Start call began it, it uses lists from the
-// beginning.
+// usesListsSince returns from when the termination certainly stops what the runtime lists: a Terminate call had returned that names
+// no containers, or a Start call had begun the termination. Zero: it stops only the containers that its callers name.
 func (t *Termination) usesListsSince() Moment {
 	if t.BegunByStart {
-		return t.called()
+		return t.requested()
 	}
 	for _, request := range t.Requests {
 		if request.ListsContainers {
@@ -48,7 +46,7 @@ func (t *Termination) usesListsSince() Moment {
 	return Moment{}
 }
 
-// usesLists reports whether the termination stops what the runtime lists, at least for one request.
+// usesLists reports whether the termination stops what the runtime lists, at least since one of its requests.
 func (t *Termination) usesLists() bool { return !t.usesListsSince().IsZero() }
 
 // names reports whether a Terminate call named a container with this ID.
@@ -56,18 +54,17 @@ func (t *Termination) names(id string) bool {
 	return slices.ContainsFunc(t.Requests, func(request *Request) bool { return len(withID(request.Containers, id)) > 0 })
 }
 
-// lastDeadline returns the earliest deadline that was read. It is the last deadline, because a deadline only moves
-// earlier.
-func (t *Termination) lastDeadline() (last time.Time) {
+// finalDeadline returns the last deadline. That is the earliest one that was read, because a deadline only moves earlier.
+func (t *Termination) finalDeadline() (earliest time.Time) {
 	for _, r := range t.Readings {
-		last = times.Earlier(last, r.Deadline)
+		earliest = times.Earlier(earliest, r.Deadline)
 	}
-	return last
+	return earliest
 }
 
-// deadlineInForce returns the deadline that was certainly in force just before a time: the earliest one that was read or
-// requested before it; zero: there was none.
-func (t *Termination) deadlineInForce(end time.Time) (deadline time.Time) {
+// deadlineInForceBefore returns the deadline that was in force just before a time: the earliest one that was requested or read
+// before that time; zero: there was none.
+func (t *Termination) deadlineInForceBefore(end time.Time) (deadline time.Time) {
 	for _, request := range t.deadlineRequests() {
 		if request.Called.At.Before(end) {
 			deadline = times.Earlier(deadline, request.Deadline)
@@ -81,12 +78,12 @@ func (t *Termination) deadlineInForce(end time.Time) (deadline time.Time) {
 	return deadline
 }
 
-// deadlineRequests returns the calls that may move the deadline.
+// deadlineRequests returns the Terminate and Shorten calls for the termination, each of which may move the deadline.
 func (t *Termination) deadlineRequests() []*Request { return slices.Concat(t.Requests, t.Shortens) }
 
-// possibleDeadline returns the earliest deadline that may have been in force at a moment: the earliest one that was read or
-// requested before, even if the request had not returned; zero: there was none.
-func (t *Termination) possibleDeadline(now Moment) (deadline time.Time) {
+// earliestPossibleDeadline returns the earliest deadline that may have been in force at a moment. In contrast to
+// deadlineInForceBefore, what was requested or read at the same time counts if it came before the moment; zero: there was none.
+func (t *Termination) earliestPossibleDeadline(now Moment) (deadline time.Time) {
 	for _, request := range t.deadlineRequests() {
 		if request.Called.Before(now) {
 			deadline = times.Earlier(deadline, request.Deadline)
@@ -100,10 +97,13 @@ func (t *Termination) possibleDeadline(now Moment) (deadline time.Time) {
 	return deadline
 }
 
-// resultOf returns what the termination has reported for a run; nil: nothing.
-func (t *Termination) resultOf(c lifecycle.Container) *lifecycle.ContainerResult {
+// resultOf returns what the termination has reported about a run of a container; nil: nothing. A result that does not say when
+// the run began may be about any run with the ID.
+func (t *Termination) resultOf(run lifecycle.Container) *lifecycle.ContainerResult {
 	for i := range t.Result.Containers {
-		if r := &t.Result.Containers[i]; r.ID == c.ID && (r.Began.IsZero() || r.Began.Equal(c.Began)) {
+		r := &t.Result.Containers[i]
+		mayBeRun := r.Began.IsZero() || r.Began.Equal(run.Began)
+		if r.ID == run.ID && mayBeRun {
 			return r
 		}
 	}
@@ -115,7 +115,7 @@ func hasEnded(o lifecycle.Outcome) bool {
 	return o != "" && o != lifecycle.OutcomeRuntimeStuck && o != lifecycle.OutcomeLeftRunning
 }
 
-// notEnded returns the containers that have not ended according to a result.
+// notEnded returns the containers that a result does not report as ended.
 func notEnded(r lifecycle.Result) (left []lifecycle.Container) {
 	for _, c := range r.Containers {
 		if !hasEnded(c.Outcome) {
@@ -128,9 +128,10 @@ func notEnded(r lifecycle.Result) (left []lifecycle.Container) {
 // target returns the container that a KillContainer call is to stop.
 func (r *Request) target() lifecycle.Container { return r.Containers[0] }
 
-// mayMean reports whether a KillContainer call may mean a run: the IDs are equal, and the start times do not differ as far as
-// they are known.
-func (r *Request) mayMean(c lifecycle.Container) bool {
+// mayTarget reports whether a KillContainer call may be about a run of a container: the IDs are equal, and so are the times at
+// which the runs began, if both are known.
+func (r *Request) mayTarget(run lifecycle.Container) bool {
 	target := r.target()
-	return target.ID == c.ID && (target.Began.IsZero() || c.Began.IsZero() || target.Began.Equal(c.Began))
+	isBeginningUnknown := target.Began.IsZero() || run.Began.IsZero()
+	return target.ID == run.ID && (isBeginningUnknown || target.Began.Equal(run.Began))
 }

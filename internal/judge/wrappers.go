@@ -22,9 +22,9 @@ type Terminator struct {
 	*lifecycle.Terminator
 
 	record *Record
-	// terminating is held by Terminate from before it reads which termination is in progress until the call is recorded: another
-	// call could otherwise begin that termination in between, or be recorded before the call that began it.
-	terminating sync.Mutex
+	// terminateMu makes Terminate calls, and the end of Start calls, run one after another. Otherwise a call could join a
+	// termination, and be recorded, before the call that began the termination is recorded.
+	terminateMu sync.Mutex
 }
 
 // NewTerminator returns a terminator that r records, with its calls of the options' Runtime, Pods, Hooks and Events. A nil
@@ -33,7 +33,8 @@ type Terminator struct {
 func (r *Record) NewTerminator(options lifecycle.TerminatorOptions) (*Terminator, error) {
 	wrapped := options
 	f, isFunc := options.Runtime.(lifecycle.RuntimeFunc)
-	if isNilFunc := isFunc && f == nil; options.Runtime != nil && !isNilFunc {
+	isNil := options.Runtime == nil || isFunc && f == nil
+	if !isNil {
 		wrapped.Runtime = recordedRuntime{r, options.Runtime}
 	}
 	if options.Pods != nil {
@@ -47,7 +48,7 @@ func (r *Record) NewTerminator(options lifecycle.TerminatorOptions) (*Terminator
 	}
 	wrapped.Hooks = r.HandlerRunner(wrapped.Hooks)
 	wrapped.Events = recordedEvents{r, options.Events}
-	tr, err := lifecycle.NewTerminator(wrapped)
+	terminator, err := lifecycle.NewTerminator(wrapped)
 	if err != nil {
 		return nil, err
 	}
@@ -56,11 +57,11 @@ func (r *Record) NewTerminator(options lifecycle.TerminatorOptions) (*Terminator
 		r.options.StopTimeoutSlack = cmp.Or(options.StopTimeoutSlack, lifecycle.DefaultStopTimeoutSlack)
 		r.options.GiveUpAfter = cmp.Or(options.GiveUpAfter, lifecycle.DefaultGiveUpAfter)
 	})
-	return &Terminator{Terminator: tr, record: r}, nil
+	return &Terminator{Terminator: terminator, record: r}, nil
 }
 
-// Terminate records the call with the deadline that it requests, and the end of the termination that it begins
-// or joins. A call that Terminate refuses is not recorded.
+// Terminate calls [lifecycle.Terminator.Terminate]. It records the call with the deadline that it requests, and the termination
+// that it begins or joins. A call that is refused is not recorded.
 func (t *Terminator) Terminate(ctx context.Context, pod *v1.Pod, req lifecycle.Request) *lifecycle.Termination {
 	if pod == nil {
 		return t.Terminator.Terminate(ctx, pod, req)
@@ -70,12 +71,12 @@ func (t *Terminator) Terminate(ctx context.Context, pod *v1.Pod, req lifecycle.R
 		Pod: pod, Key: keyOf(pod), OneAttempt: req.OneAttempt, ListsContainers: req.Containers == nil,
 		Containers: slices.Clone(req.Containers),
 	}
-	t.terminating.Lock()
-	defer t.terminating.Unlock()
-	var joinedGrace int64 // in seconds, of the termination in progress that the call joins; 0: it joins none
+	t.terminateMu.Lock()
+	defer t.terminateMu.Unlock()
+	var joinedGrace int64 // in seconds, of the termination that the call joins; 0: it begins one
 	previous, found := t.Termination(pod)
 	if found {
-		joinedGrace = previous.Result().GracePeriodSeconds // read before the call, which may shorten it
+		joinedGrace = previous.Result().GracePeriodSeconds // before the call, which may shorten it
 	}
 	r.record(func(now Moment) { request.Called = now })
 	handle := t.Terminator.Terminate(ctx, pod, req)
@@ -86,15 +87,16 @@ func (t *Terminator) Terminate(ctx context.Context, pod *v1.Pod, req lifecycle.R
 	if hasJoined := handle == previous; !hasJoined {
 		joinedGrace = 0
 	}
-	request.Deadline = request.Called.At.Add(graceperiod.Duration(max(graceOf(pod, &req, joinedGrace), 0)))
-	r.addReading(handle, func(t *Termination, _ Moment) {
-		t.Pod, t.Key, t.Requests = cmp.Or(t.Pod, pod), request.Key, append(t.Requests, request)
+	request.Deadline = request.Called.At.Add(graceperiod.Duration(max(requestedGrace(pod, &req, joinedGrace), 0)))
+	r.recordDeadline(handle, func(recorded *Termination, _ Moment) {
+		recorded.Pod, recorded.Key = cmp.Or(recorded.Pod, pod), request.Key
+		recorded.Requests = append(recorded.Requests, request)
 	})
 	return handle
 }
 
-// wasRefused reports whether Terminate has refused the request, which it reports as one result without a container
-// name. There is then no termination to record.
+// wasRefused reports whether Terminate has refused the request, so that there is no termination to record. The result then has
+// one entry without a container name, which says why.
 func wasRefused(handle *lifecycle.Termination) bool {
 	if !isDone(handle) {
 		return false
@@ -103,9 +105,9 @@ func wasRefused(handle *lifecycle.Termination) bool {
 	return len(results) == 1 && results[0].Name == ""
 }
 
-// graceOf returns the grace period in seconds that a request for a pod has, as documented for lifecycle.Request.
-// joinedGrace is the grace period of the termination that the request joins; 0: it joins none.
-func graceOf(pod *v1.Pod, req *lifecycle.Request, joinedGrace int64) int64 {
+// requestedGrace returns the grace period in seconds that a Terminate call requests for a pod, as documented for
+// lifecycle.Request. joinedGrace is the grace period of the termination that the call joins; 0: it joins none.
+func requestedGrace(pod *v1.Pod, req *lifecycle.Request, joinedGrace int64) int64 {
 	switch {
 	case req.Containers == nil:
 		seconds, _ := graceperiod.ForPod(pod, joinedGrace, req.GracePeriodSeconds)
@@ -119,37 +121,37 @@ func graceOf(pod *v1.Pod, req *lifecycle.Request, joinedGrace int64) int64 {
 	}
 }
 
-// addReading reads the deadline of a termination, adds the reading to the termination's record, and calls change with that
-// record, while it holds the mutex. now is the moment after the reading.
-func (r *Record) addReading(handle *lifecycle.Termination, change func(t *Termination, now Moment)) {
+// recordDeadline reads the deadline of a termination and records it. At the same moment it calls change, which may record more of
+// the termination.
+func (r *Record) recordDeadline(handle *lifecycle.Termination, change func(recorded *Termination, now Moment)) {
 	var reading Reading
 	r.record(func(now Moment) { reading.Called = now })
-	reading.Deadline = handle.Deadline() // without the mutex: it may move until Returned
+	reading.Deadline = handle.Deadline() // other calls may move it until the moment Returned
 	r.record(func(now Moment) {
 		reading.Returned = now
-		t := r.termination(handle)
-		t.Readings = append(t.Readings, reading)
-		change(t, now)
+		recorded := r.recordOf(handle)
+		recorded.Readings = append(recorded.Readings, reading)
+		change(recorded, now)
 	})
 }
 
-// termination returns the record of a termination. If there is none, it makes one, with a goroutine that records the
-// end. Shorten may call it before the Terminate call that began the termination returns. The caller holds the mutex.
-func (r *Record) termination(handle *lifecycle.Termination) *Termination {
+// recordOf returns the record of a termination. The first call for a termination makes the record, and a goroutine that records
+// the end. The caller holds the mutex.
+func (r *Record) recordOf(handle *lifecycle.Termination) *Termination {
 	i := slices.IndexFunc(r.terminations, func(other *Termination) bool { return other.handle == handle })
-	if i < 0 {
+	if isNew := i < 0; isNew {
 		i = len(r.terminations)
 		r.terminations = append(r.terminations, &Termination{handle: handle})
-		go r.awaitDone(handle)
+		go r.recordEnd(handle)
 	}
 	return r.terminations[i]
 }
 
-// awaitDone waits for the end of a termination, and records it with the result and the last deadline.
-func (r *Record) awaitDone(handle *lifecycle.Termination) {
+// recordEnd waits for the end of a termination, and records it with the result and the last deadline.
+func (r *Record) recordEnd(handle *lifecycle.Termination) {
 	<-handle.Done()
 	result := handle.Result()
-	r.addReading(handle, func(t *Termination, now Moment) { t.Done, t.Result = now, result })
+	r.recordDeadline(handle, func(recorded *Termination, now Moment) { recorded.Done, recorded.Result = now, result })
 }
 
 // KillPod calls Terminate and Wait.
@@ -157,8 +159,8 @@ func (t *Terminator) KillPod(ctx context.Context, pod *v1.Pod, req lifecycle.Req
 	return t.Terminate(ctx, pod, req).Wait(ctx)
 }
 
-// Shorten calls Termination.Shorten and records the call: the deadline that it requests, and the termination's deadline
-// after the call. If Terminate was refused, the handle has no termination, and nothing is recorded.
+// Shorten calls [lifecycle.Termination.Shorten]. It records the call with the deadline that it requests, and the termination's
+// deadline after the call. If handle is that of a refused Terminate call, nothing is recorded.
 func (t *Terminator) Shorten(handle *lifecycle.Termination, seconds int64) bool {
 	if wasRefused(handle) {
 		return handle.Shorten(seconds)
@@ -166,16 +168,16 @@ func (t *Terminator) Shorten(handle *lifecycle.Termination, seconds int64) bool 
 	request := &Request{Deadline: time.Now().Add(graceperiod.Duration(max(seconds, graceperiod.MinimumPodSeconds)))}
 	t.record.record(func(now Moment) {
 		request.Called = now
-		termination := t.record.termination(handle)
-		termination.Shortens = append(termination.Shortens, request)
+		recorded := t.record.recordOf(handle)
+		recorded.Shortens = append(recorded.Shortens, request)
 	})
 	shortened := handle.Shorten(seconds)
-	t.record.addReading(handle, func(_ *Termination, now Moment) { request.Returned = now })
+	t.record.recordDeadline(handle, func(_ *Termination, now Moment) { request.Returned = now })
 	return shortened
 }
 
-// KillContainer records the call with the deadline that it requests, and the result. A call without a pod or an ID,
-// which the terminator refuses, is not recorded.
+// KillContainer calls [lifecycle.Terminator.KillContainer]. It records the call with the deadline that it requests, and the result.
+// A call without a pod or an ID, which the terminator refuses, is not recorded.
 func (t *Terminator) KillContainer(ctx context.Context, pod *v1.Pod, c lifecycle.Container, req lifecycle.ContainerRequest) (lifecycle.ContainerResult, error) {
 	if pod == nil || c.ID == "" {
 		return t.Terminator.KillContainer(ctx, pod, c, req)
@@ -188,15 +190,15 @@ func (t *Terminator) KillContainer(ctx context.Context, pod *v1.Pod, c lifecycle
 		Pod: pod, Key: keyOf(pod), Deadline: time.Now().Add(graceperiod.Duration(max(grace, 0))), OneAttempt: req.OneAttempt,
 		Containers: []lifecycle.Container{c},
 	}
-	returned := t.record.recordCall(&request.Span, func() { t.record.kills = append(t.record.kills, request) })
+	returned := t.record.recordCall(&request.Span, func() { t.record.killContainerCalls = append(t.record.killContainerCalls, request) })
 	result, err := t.Terminator.KillContainer(ctx, pod, c, req)
 	t.record.record(func(Moment) { request.Result = result })
 	returned(err)
 	return result, err
 }
 
-// Start records the call, and when the function that starts the container was called and returned. If the pod's termination
-// has ended when Start returns, Start also records that: a start that ends late begins a termination without a Terminate call.
+// Start calls [lifecycle.Terminator.Start]. It records the call, and when the function start was called and returned. If the pod's
+// termination has ended then, it records that, too: a start that ends late begins a termination without a Terminate call.
 func (t *Terminator) Start(ctx context.Context, pod *v1.Pod, name string, start func(context.Context) error) error {
 	if pod == nil || start == nil {
 		return t.Terminator.Start(ctx, pod, name, start)
@@ -214,14 +216,14 @@ func (t *Terminator) Start(ctx context.Context, pod *v1.Pod, name string, start 
 		defer func() { r.record(func(now Moment) { s.Ended = now }) }()
 		return start(ctx)
 	})
-	t.terminating.Lock()
-	defer t.terminating.Unlock()
+	t.terminateMu.Lock()
+	defer t.terminateMu.Unlock()
 	if handle, found := t.Termination(pod); found && isDone(handle) {
 		result := handle.Result()
-		r.addReading(handle, func(t *Termination, _ Moment) {
+		r.recordDeadline(handle, func(recorded *Termination, _ Moment) {
 			s.Result = result
-			if isUnknown := t.Pod == nil; isUnknown { // no Terminate call has returned it, so this start has begun it
-				t.Pod, t.Key, t.BegunByStart = pod, s.Pod, true
+			if isUnknown := recorded.Pod == nil; isUnknown { // no Terminate call has returned it, so this start has begun it
+				recorded.Pod, recorded.Key, recorded.BegunByStart = pod, s.Pod, true
 			}
 		})
 	}
@@ -229,21 +231,21 @@ func (t *Terminator) Start(ctx context.Context, pod *v1.Pod, name string, start 
 	return err
 }
 
-// Forget records the call, unless the pod is nil.
+// Forget calls [lifecycle.Terminator.Forget] and records the call. With a nil pod it does nothing.
 func (t *Terminator) Forget(pod *v1.Pod) {
 	if pod == nil {
 		return
 	}
 	request := &Request{Pod: pod, Key: keyOf(pod)}
-	returned := t.record.recordCall(&request.Span, func() { t.record.forgets = append(t.record.forgets, request) })
+	returned := t.record.recordCall(&request.Span, func() { t.record.forgetCalls = append(t.record.forgetCalls, request) })
 	t.Terminator.Forget(pod)
 	returned(nil)
 }
 
-// Close records the call.
+// Close calls [lifecycle.Terminator.Close] and records the call.
 func (t *Terminator) Close(ctx context.Context) error {
 	span := &Span{}
-	returned := t.record.recordCall(span, func() { t.record.closes = append(t.record.closes, span) })
+	returned := t.record.recordCall(span, func() { t.record.closeCalls = append(t.record.closeCalls, span) })
 	err := t.Terminator.Close(ctx)
 	returned(err)
 	return err
@@ -259,19 +261,18 @@ func isDone(handle *lifecycle.Termination) bool {
 	}
 }
 
-// recordedRuntime records the calls of a runtime. A call that panics or ends its goroutine is recorded
-// as an error.
+// recordedRuntime records the calls of a runtime.
 type recordedRuntime struct {
 	record *Record
 	lifecycle.Runtime
 }
 
 func (w recordedRuntime) Running(ctx context.Context, pod *v1.Pod) (running []lifecycle.Container, err error) {
-	return w.record.running(ctx, pod, w.Runtime.Running)
+	return w.record.recordList(ctx, pod, w.Runtime.Running)
 }
 
 func (w recordedRuntime) StopContainer(ctx context.Context, id string, seconds int64) error {
-	return w.record.stop(&Stop{ID: id, Seconds: seconds}, func() error { return w.Runtime.StopContainer(ctx, id, seconds) })
+	return w.record.recordStop(&StopCall{ID: id, Seconds: seconds}, func() error { return w.Runtime.StopContainer(ctx, id, seconds) })
 }
 
 // recordedPods records the calls of a PodStopper.
@@ -281,43 +282,41 @@ type recordedPods struct {
 }
 
 func (w recordedPods) Running(ctx context.Context, pod *v1.Pod) ([]lifecycle.Container, error) {
-	return w.record.running(ctx, pod, w.PodStopper.Running)
+	return w.record.recordList(ctx, pod, w.PodStopper.Running)
 }
 
 func (w recordedPods) StopPod(ctx context.Context, pod *v1.Pod, seconds int64) error {
-	return w.record.stop(&Stop{Pod: keyOf(pod), Seconds: seconds}, func() error { return w.PodStopper.StopPod(ctx, pod, seconds) })
+	return w.record.recordStop(&StopCall{Pod: keyOf(pod), Seconds: seconds}, func() error { return w.PodStopper.StopPod(ctx, pod, seconds) })
 }
 
-// running calls list, a Running method, and records the call. If it panics or ends its goroutine, its error is recorded as
-// errDidNotReturn. The caller gets the result of the call. The record gets an error instead if the terminator does not
-// use the result.
-func (r *Record) running(ctx context.Context, pod *v1.Pod, list func(context.Context, *v1.Pod) ([]lifecycle.Container, error)) (running []lifecycle.Container, err error) {
+// recordList calls list, a Running method, and records the call. If the terminator does not use the result, the record has an
+// error instead.
+func (r *Record) recordList(ctx context.Context, pod *v1.Pod, list func(context.Context, *v1.Pod) ([]lifecycle.Container, error)) (running []lifecycle.Container, err error) {
 	l := &List{Pod: keyOf(pod)}
 	returned := r.recordCall(&l.Span, func() { r.lists = append(r.lists, l) })
-	err = errDidNotReturn // stays if list panics
+	err = errDidNotReturn // stays if list panics or ends its goroutine
 	defer func() {
-		// The terminator does not use a result that arrives after StopTimeoutSlack, or that has an invalid ID: it calls
-		// again. It uses one that arrives after Close.
-		recordedErr := err
-		if cause := context.Cause(ctx); recordedErr == nil && !errors.Is(cause, lifecycle.ErrClosed) {
-			recordedErr = cause
-		}
+		recordedErr := cmp.Or(err, whyUnused(ctx, running))
 		if recordedErr == nil {
-			recordedErr = checkIDs(running)
+			r.record(func(Moment) { l.Running = slices.Clone(running) })
 		}
-		if recordedErr != nil {
-			returned(recordedErr)
-			return
-		}
-		r.record(func(Moment) { l.Running = slices.Clone(running) })
-		returned(nil)
+		returned(recordedErr)
 	}()
 	running, err = list(ctx, pod)
 	return running, err
 }
 
-// checkIDs returns an error for a list with an ID that the terminator refuses: an empty one, or one with the type of
-// the runtime (TYPE://ID).
+// whyUnused returns why the terminator does not use a list that has arrived; nil: it does. A list that arrives when a timeout has
+// ended ctx is not used, and one that arrives after Close is.
+func whyUnused(ctx context.Context, running []lifecycle.Container) error {
+	if cause := context.Cause(ctx); cause != nil && !errors.Is(cause, lifecycle.ErrClosed) {
+		return cause
+	}
+	return checkIDs(running)
+}
+
+// checkIDs returns an error if a list has an ID that the terminator refuses: an empty one, or one that begins with the type of the
+// runtime (TYPE://ID).
 func checkIDs(running []lifecycle.Container) error {
 	for _, c := range running {
 		if c.ID == "" || strings.Contains(c.ID, "://") {
@@ -327,17 +326,16 @@ func checkIDs(running []lifecycle.Container) error {
 	return nil
 }
 
-// stop runs a StopContainer or StopPod call and records it as s. If the call panics or ends its goroutine, its error
-// is recorded as errDidNotReturn.
-func (r *Record) stop(s *Stop, stopCall func() error) (err error) {
-	returned := r.recordCall(&s.Span, func() { r.stops = append(r.stops, s) })
-	err = errDidNotReturn // stays if stopCall panics
+// recordStop makes a StopContainer or StopPod call and records it as s.
+func (r *Record) recordStop(s *StopCall, stop func() error) (err error) {
+	returned := r.recordCall(&s.Span, func() { r.stopCalls = append(r.stopCalls, s) })
+	err = errDidNotReturn // stays if stop panics or ends its goroutine
 	defer func() { returned(err) }()
-	err = stopCall()
+	err = stop()
 	return err
 }
 
-// HandlerRunner returns a runner that records preStop hooks.
+// HandlerRunner returns a runner that runs hooks with the given one, and records preStop hooks and failed postStart hooks.
 func (r *Record) HandlerRunner(hooks lifecycle.HandlerRunner) lifecycle.HandlerRunner {
 	return recordedHooks{r, hooks}
 }
@@ -347,20 +345,18 @@ type recordedHooks struct {
 	lifecycle.HandlerRunner
 }
 
-// Run runs a hook. It records a preStop hook, with the time at which its context ended. Any other hook is a postStart
-// hook. If the call panics or ends its goroutine, it has failed with errDidNotReturn.
+// Run runs a preStop or postStart hook. It records a preStop hook, and when its context ended.
 func (w recordedHooks) Run(ctx context.Context, id string, pod *v1.Pod, c *v1.Container, handler *v1.LifecycleHandler) (message string, err error) {
 	if isPreStop := pod != nil && c != nil && c.Lifecycle != nil && handler == c.Lifecycle.PreStop; !isPreStop {
 		return w.runPostStart(ctx, id, pod, c, handler)
 	}
 	h := &Hook{Pod: keyOf(pod), Name: c.Name, ID: id, IsSleep: handler.Sleep != nil}
 	returned := w.record.recordCall(&h.Span, func() { w.record.hooks = append(w.record.hooks, h) })
-	var once sync.Once
-	recordCancel := func() { once.Do(func() { w.record.record(func(now Moment) { h.Cancelled = now }) }) }
-	stop := context.AfterFunc(ctx, recordCancel)
-	err = errDidNotReturn // stays if HandlerRunner.Run panics
+	recordCancel := sync.OnceFunc(func() { w.record.record(func(now Moment) { h.Cancelled = now }) })
+	stopWatching := context.AfterFunc(ctx, recordCancel)
+	err = errDidNotReturn // stays if HandlerRunner.Run panics or ends its goroutine
 	defer func() {
-		stop()
+		stopWatching()
 		if ctx.Err() != nil { // the goroutine of AfterFunc may not have run yet
 			recordCancel()
 		}
@@ -372,7 +368,7 @@ func (w recordedHooks) Run(ctx context.Context, id string, pod *v1.Pod, c *v1.Co
 
 // runPostStart runs a postStart hook. It records only a failure, because Terminator.PostStart then stops the container.
 func (w recordedHooks) runPostStart(ctx context.Context, id string, pod *v1.Pod, c *v1.Container, handler *v1.LifecycleHandler) (message string, err error) {
-	err = errDidNotReturn // stays if HandlerRunner.Run panics
+	err = errDidNotReturn // stays if HandlerRunner.Run panics or ends its goroutine
 	defer func() {
 		if err != nil && pod != nil && c != nil {
 			w.record.recordPostStartKill(pod, c, id)
@@ -382,8 +378,8 @@ func (w recordedHooks) runPostStart(ctx context.Context, id string, pod *v1.Pod,
 	return message, err
 }
 
-// recordPostStartKill records the failure of a postStart hook as a KillContainer call, because PostStart then stops the
-// container. The grace period is the one for that reason.
+// recordPostStartKill records the failure of a postStart hook as a call of KillContainer, because Terminator.PostStart then stops
+// the container in the same way.
 func (r *Record) recordPostStartKill(pod *v1.Pod, c *v1.Container, id string) {
 	grace := graceperiod.ForContainer(pod, c, graceperiod.ReasonFailedPostStartHook)
 	request := &Request{
@@ -392,7 +388,7 @@ func (r *Record) recordPostStartKill(pod *v1.Pod, c *v1.Container, id string) {
 	}
 	r.record(func(now Moment) {
 		request.Called = now
-		r.kills = append(r.kills, request)
+		r.killContainerCalls = append(r.killContainerCalls, request)
 	})
 }
 
@@ -402,8 +398,8 @@ type recordedEvents struct {
 	lifecycle.EventRecorder
 }
 
-// Event records an event of a pod, also if it has only a reference to the pod, and passes it on to the wrapped
-// recorder, if there is one. A warning counts as an error.
+// Event records an event of a pod and passes it on to the wrapped recorder, if there is one. The object is the pod or a reference
+// to it. A warning counts as an error.
 func (w recordedEvents) Event(object runtime.Object, eventtype, reason, message string) {
 	w.record.record(func(now Moment) {
 		entry := LogEntry{Moment: now, Reason: reason, Text: message, IsError: eventtype == v1.EventTypeWarning}
@@ -411,7 +407,7 @@ func (w recordedEvents) Event(object runtime.Object, eventtype, reason, message 
 		case *v1.Pod:
 			entry.Pod = keyOf(about)
 		case *v1.ObjectReference:
-			entry.Pod = keyOf(&v1.Pod{ObjectMeta: metaOf(about)})
+			entry.Pod = keyOf(&v1.Pod{ObjectMeta: podMetadata(about)})
 		}
 		w.record.events = append(w.record.events, entry)
 	})
@@ -422,5 +418,5 @@ func (w recordedEvents) Event(object runtime.Object, eventtype, reason, message 
 
 // Context returns a context whose logger writes to the record.
 func (r *Record) Context(ctx context.Context) context.Context {
-	return logr.NewContext(ctx, logr.New(&sink{record: r}))
+	return logr.NewContext(ctx, logr.New(&logSink{record: r}))
 }
