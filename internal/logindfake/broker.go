@@ -32,14 +32,14 @@ type Broker struct {
 
 	folder    string        // of the sockets
 	services  string        // the address for logind and systemd, where no feature is missing
-	lacks     map[Lack]bool // the features that are missing at Address
+	missing   map[Lack]bool // the features that are missing at Address
 	listeners []net.Listener
 	running   sync.WaitGroup
 
 	mu     sync.Mutex       // guards the fields below; never held while anything is sent
 	names  map[string]*peer // by unique and well-known name
 	peers  map[*peer]bool
-	number int // of the newest unique name
+	number int // the number in the newest unique name
 	closed bool
 }
 
@@ -60,9 +60,9 @@ func StartBroker(t testing.TB, lacks ...Lack) *Broker {
 // limit of 5 s. Its systemd fails to reload logind until [Systemd1.OnHangUp] is called. The caller
 // closes it.
 func NewBroker(lacks ...Lack) (*Broker, error) {
-	b := &Broker{lacks: map[Lack]bool{}, names: map[string]*peer{}, peers: map[*peer]bool{}}
+	b := &Broker{missing: map[Lack]bool{}, names: map[string]*peer{}, peers: map[*peer]bool{}}
 	for _, lack := range lacks {
-		b.lacks[lack] = true
+		b.missing[lack] = true
 	}
 	if err := b.start(); err != nil {
 		return nil, errors.Join(fmt.Errorf("logindfake: %w", err), b.Close())
@@ -99,24 +99,24 @@ func (b *Broker) listen(name string) (string, error) {
 		return "", err
 	}
 	b.listeners = append(b.listeners, listener)
-	var lacks map[Lack]bool
+	var missing map[Lack]bool
 	if name == "clients" {
-		lacks = b.lacks
+		missing = b.missing
 	}
-	start(&b.running, func() { b.accept(listener, lacks) })
+	start(&b.running, func() { b.accept(listener, missing) })
 	return "unix:path=" + path, nil
 }
 
 // accept serves the connections of a listener until it is closed.
-func (b *Broker) accept(listener *net.UnixListener, lacks map[Lack]bool) {
+func (b *Broker) accept(listener *net.UnixListener, missing map[Lack]bool) {
 	for {
 		socket, err := listener.AcceptUnix()
 		if err != nil {
 			return // the listener is closed
 		}
-		p := &peer{socket: socket, lacks: lacks}
-		if lacks[LackConnections] {
-			b.serve(p)
+		p := &peer{socket: socket, missing: missing}
+		if missing[LackConnections] {
+			b.serve(p) // the next client waits until this one has gone
 		} else {
 			start(&b.running, func() { b.serve(p) })
 		}
@@ -171,7 +171,7 @@ func (b *Broker) serve(p *peer) {
 	}
 }
 
-// admit adds a connection, so that Close closes it. isOpen is false if Close has been called.
+// admit adds a connection, so that Close closes it. isOpen says whether the broker is open: Close has not been called.
 func (b *Broker) admit(p *peer) (isOpen bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -179,7 +179,7 @@ func (b *Broker) admit(p *peer) (isOpen bool) {
 	return !b.closed
 }
 
-// remove removes a closed connection and its names.
+// remove removes a closed connection, and tells the others that its names have no owner any more.
 func (b *Broker) remove(p *peer) {
 	b.mu.Lock()
 	delete(b.peers, p)

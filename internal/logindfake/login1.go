@@ -113,7 +113,7 @@ func (l *Login1) answer(o *object, call *dbus.Message) {
 	}
 }
 
-// get answers the reading of a property, and then calls the function of AfterReply, if one is set.
+// get answers Get, which reads a property, and then calls the function of AfterReply for that property, if one is set.
 func (l *Login1) get(o *object, call *dbus.Message) {
 	l.mu.Lock()
 	values := map[string]any{"InhibitDelayMaxUSec": l.limit, "PreparingForShutdown": l.preparing}
@@ -136,9 +136,9 @@ func (l *Login1) get(o *object, call *dbus.Message) {
 
 // inhibit answers Inhibit, with a lock or with an error.
 func (l *Login1) inhibit(o *object, call *dbus.Message) {
-	gate, refusal := l.nextInhibit()
-	if gate != nil {
-		<-gate
+	mayReply, refusal := l.nextInhibit()
+	if mayReply != nil {
+		<-mayReply
 	}
 	if refusal != nil {
 		o.refuse(call, refusal.Name, refusal.Text)
@@ -174,13 +174,13 @@ func (l *Login1) grant(lock *Lock) (*os.File, error) {
 	return writer, nil
 }
 
-// nextInhibit returns what the next call of Inhibit has to do. If gate is not nil, the call waits until gate is closed.
-// If refusal is not nil, the call then fails with it: a test has prepared the refusal, or a shutdown is pending.
-func (l *Login1) nextInhibit() (gate chan struct{}, refusal *Refusal) {
+// nextInhibit returns what the next call of Inhibit has to do: it waits until mayReply is closed, unless that is nil, and then
+// fails with refusal, unless that is nil. A test prepares both. Without a test's refusal, the call fails during a shutdown.
+func (l *Login1) nextInhibit() (mayReply chan struct{}, refusal *Refusal) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if len(l.delays) > 0 {
-		gate, l.delays = l.delays[0], l.delays[1:]
+		mayReply, l.delays = l.delays[0], l.delays[1:]
 	}
 	switch {
 	case len(l.refusals) > 0:
@@ -188,7 +188,7 @@ func (l *Login1) nextInhibit() (gate chan struct{}, refusal *Refusal) {
 	case l.preparing: // a real logind refuses too
 		refusal = &Refusal{Name: login1 + ".OperationInProgress", Text: "The operation inhibition has been requested for is already running"}
 	}
-	return gate, refusal
+	return mayReply, refusal
 }
 
 // list answers ListInhibitors.
@@ -220,7 +220,7 @@ func (l *Login1) SetLimit(limit time.Duration) {
 // Unlimited is the limit of InhibitDelayMaxSec=infinity.
 const Unlimited = time.Duration(math.MaxInt64)
 
-// SetKind makes this a logind of v257, whose metadata has the kind.
+// SetKind makes this a logind of v257, which says in its metadata what kind of shutdown it prepares, such as "power-off".
 func (l *Login1) SetKind(kind string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -269,11 +269,11 @@ func (l *Login1) Refuse(refusals ...Refusal) {
 
 // Delay makes the next call of Inhibit wait until sendReply is called.
 func (l *Login1) Delay() (sendReply func()) {
-	gate := make(chan struct{})
+	mayReply := make(chan struct{})
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.delays = append(l.delays, gate)
-	return sync.OnceFunc(func() { close(gate) })
+	l.delays = append(l.delays, mayReply)
+	return sync.OnceFunc(func() { close(mayReply) })
 }
 
 // HideLocks makes ListInhibitors return an empty list, as if logind had lost the locks.

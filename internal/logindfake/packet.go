@@ -22,19 +22,19 @@ type packet struct {
 	descriptors []int
 }
 
-// encode encodes the message as a bus with these lacks delivers it. With LackSenders it has no sender, and with
+// encode encodes the message as a bus where these features are missing delivers it. With LackSenders it has no sender, and with
 // LackInterface logind's signals have the interface that Talos uses. A body that was received is not encoded again but
 // appended as it was, because godbus cannot encode every body that it decodes.
-func (p *packet) encode(lacks map[Lack]bool) ([]byte, error) {
+func (p *packet) encode(missing map[Lack]bool) ([]byte, error) {
 	message := *p.Message
 	if p.body != nil {
 		message.Body = nil
 	}
 	message.Headers = maps.Clone(message.Headers) // other connections are sent the same message
-	if lacks[LackSenders] {
+	if missing[LackSenders] {
 		delete(message.Headers, dbus.FieldSender)
 	}
-	if lacks[LackInterface] && message.Headers[dbus.FieldInterface].Value() == login1Manager {
+	if missing[LackInterface] && message.Headers[dbus.FieldInterface].Value() == login1Manager {
 		message.Headers[dbus.FieldInterface] = dbus.MakeVariant(login1)
 	}
 	var encoded bytes.Buffer

@@ -18,9 +18,9 @@ import (
 
 // peer is a connection to a [Broker], seen from the broker's side.
 type peer struct {
-	socket *net.UnixConn
-	lacks  map[Lack]bool
-	name   string // the unique name; "": no Hello yet
+	socket  *net.UnixConn
+	missing map[Lack]bool
+	name    string // the unique name; "": no Hello yet
 
 	mu    sync.Mutex          // guards rules
 	rules []map[string]string // the match rules of its AddMatch calls, as keys and values
@@ -35,7 +35,7 @@ func (p *peer) authenticate() error {
 		if err != nil {
 			return err
 		}
-		if p.lacks[LackOtherHandshakes] {
+		if p.missing[LackOtherHandshakes] {
 			want := kubeletLines[step]
 			hasUserID := want == "AUTH EXTERNAL" && strings.HasPrefix(line, want)
 			if line != want && !hasUserID {
@@ -59,9 +59,9 @@ func (p *peer) answer(line string) string {
 		return "REJECTED EXTERNAL\r\n"
 	case strings.HasPrefix(line, "AUTH EXTERNAL"):
 		return "OK 0123456789abcdef0123456789abcdef\r\n"
-	case line == "NEGOTIATE_UNIX_FD" && p.lacks[LackAnswer]:
+	case line == "NEGOTIATE_UNIX_FD" && p.missing[LackAnswer]:
 		return ""
-	case line == "NEGOTIATE_UNIX_FD" && !p.lacks[LackAgreement]:
+	case line == "NEGOTIATE_UNIX_FD" && !p.missing[LackAgreement]:
 		return "AGREE_UNIX_FD\r\n"
 	default:
 		return "ERROR\r\n"
@@ -79,9 +79,11 @@ func (p *peer) readLine() (string, error) {
 	return string(bytes.TrimSuffix(line, []byte("\r\n"))), nil
 }
 
-// receive reads one message with its descriptors. A D-Bus message begins with 16 bytes: the first one says the byte
-// order, bytes 4 to 7 are the length of the body, and bytes 12 to 15 that of the header fields. Padding makes the fields
-// end at a multiple of 8.
+// messageStart is the size of what each D-Bus message begins with. Byte 0 says the byte order, bytes 4 to 7 are the length of the
+// body, and bytes 12 to 15 are that of the header fields.
+const messageStart = 16
+
+// receive reads one message with its descriptors.
 func (p *peer) receive() (*packet, error) {
 	received := &packet{order: binary.LittleEndian}
 	read := func(size uint32) ([]byte, error) {
@@ -96,19 +98,20 @@ func (p *peer) receive() (*packet, error) {
 		}
 		return part, nil
 	}
-	header, err := read(16)
+	start, err := read(messageStart)
 	var fields []byte
 	if err == nil {
-		if header[0] == 'B' {
+		if start[0] == 'B' {
 			received.order = binary.BigEndian
 		}
-		fields, err = read((received.order.Uint32(header[12:]) + 7) / 8 * 8)
+		size := received.order.Uint32(start[12:])
+		fields, err = read((size + 7) / 8 * 8) // the fields are padded to a multiple of 8
 	}
 	if err == nil {
-		received.body, err = read(received.order.Uint32(header[4:]))
+		received.body, err = read(received.order.Uint32(start[4:]))
 	}
 	if err == nil {
-		received.Message, err = dbus.DecodeMessage(bytes.NewReader(slices.Concat(header, fields, received.body)))
+		received.Message, err = dbus.DecodeMessage(bytes.NewReader(slices.Concat(start, fields, received.body)))
 	}
 	if err != nil {
 		received.closeDescriptors()
@@ -123,7 +126,7 @@ func (p *peer) send(sent *packet) {
 	if len(sent.descriptors) > 0 {
 		rights = syscall.UnixRights(sent.descriptors...)
 	}
-	encoded, err := sent.encode(p.lacks)
+	encoded, err := sent.encode(p.missing)
 	if err == nil {
 		_, _, err = p.socket.WriteMsgUnix(encoded, rights, nil)
 	}
@@ -181,26 +184,26 @@ func (p *peer) hasRuleFor(signal *dbus.Message, owner func(string) *peer) bool {
 	return false
 }
 
-// lacksMethod reports whether a call to logind must be refused: the test has chosen a [Lack] with the name of the
+// refusesCall reports whether a call to logind must be refused, because the test has chosen a [Lack] with the name of the
 // method or, for Get, of the property.
-func (p *peer) lacksMethod(call *dbus.Message) bool {
+func (p *peer) refusesCall(call *dbus.Message) bool {
 	method := member(call)
 	if method == "Get" && len(call.Body) == 2 {
 		method, _ = call.Body[1].(string)
 	}
-	return p.lacks[Lack(method)]
+	return p.missing[Lack(method)]
 }
 
-// lacksMatch reports whether a match rule must be refused. That is so if the test has chosen the [Lack] with the name of
-// the rule's signal, or if it has chosen [LackMatches] and the rule is by sender or by argument.
-func (p *peer) lacksMatch(rule string) bool {
+// refusesRule reports whether a match rule must be refused: the test has chosen the [Lack] with the name of the rule's signal,
+// or it has chosen [LackMatches] and the rule is by sender or by argument.
+func (p *peer) refusesRule(rule string) bool {
 	keys := parseRule(rule)
-	if p.lacks[Lack(keys["member"])] {
+	if p.missing[Lack(keys["member"])] {
 		return true
 	}
 	_, isBySender := keys["sender"]
 	_, isByArgument := keys["arg0"]
-	return p.lacks[LackMatches] && (isBySender || isByArgument)
+	return p.missing[LackMatches] && (isBySender || isByArgument)
 }
 
 // parseRule returns the keys and values of a match rule, such as type='signal',member='PrepareForShutdown'.

@@ -20,7 +20,7 @@ func (b *Broker) route(from *peer, message *packet) {
 		b.answer(from, message.Message)
 	case name == "" && message.Type == dbus.TypeSignal:
 		b.broadcast(message)
-	case from.lacksMethod(message.Message):
+	case from.refusesCall(message.Message):
 		from.refuse(message.Message, "UnknownMethod")
 	case to != nil:
 		to.send(message)
@@ -31,7 +31,7 @@ func (b *Broker) route(from *peer, message *packet) {
 
 // broadcast delivers a signal to the connections with a match rule for it, unless the broker lacks the signal.
 func (b *Broker) broadcast(signal *packet) {
-	if b.lacks[Lack(member(signal.Message))] {
+	if b.missing[Lack(member(signal.Message))] {
 		return
 	}
 	for _, p := range b.allPeers() {
@@ -64,14 +64,14 @@ func (b *Broker) answer(from *peer, call *dbus.Message) {
 		argument, _ = call.Body[0].(string)
 	}
 	switch {
-	case from.lacks[Lack(method)]:
+	case from.missing[Lack(method)]:
 		from.refuse(call, "UnknownMethod")
 	case method == "Hello":
 		from.reply(call, b.own(from, newUniqueName))
 	case method == "RequestName":
 		b.own(from, argument)
 		from.reply(call, uint32(dbus.RequestNameReplyPrimaryOwner))
-	case method == "AddMatch" && from.lacksMatch(argument):
+	case method == "AddMatch" && from.refusesRule(argument):
 		from.refuse(call, "MatchRuleInvalid")
 	case method == "AddMatch":
 		from.addRule(argument)

@@ -22,23 +22,23 @@ type FDStore struct {
 	// Socket is the unit's NOTIFY_SOCKET.
 	Socket string
 
-	t       testing.TB
-	most    int            // how many descriptors the store takes
-	conn    *net.UnixConn  // receives the messages of the unit
-	looping sync.WaitGroup // the goroutine of loop
+	t        testing.TB
+	capacity int            // how many descriptors the store takes
+	conn     *net.UnixConn  // receives the messages of the unit
+	looping  sync.WaitGroup // the goroutine of loop
 
 	mu       sync.Mutex
 	stored   map[string]*os.File // by name
 	messages []string
 }
 
-// StartFDStore starts the FD store of a unit whose FileDescriptorStoreMax is most. It ends with the test.
-func StartFDStore(t testing.TB, most int) *FDStore {
+// StartFDStore starts the FD store of a unit whose FileDescriptorStoreMax is capacity. It ends with the test.
+func StartFDStore(t testing.TB, capacity int) *FDStore {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "notify") // the path of t.TempDir may be too long for a socket
 	must(t, err)
 	t.Cleanup(func() { must(t, os.RemoveAll(dir)) })
-	s := &FDStore{t: t, most: most, Socket: filepath.Join(dir, "socket"), stored: map[string]*os.File{}}
+	s := &FDStore{t: t, capacity: capacity, Socket: filepath.Join(dir, "socket"), stored: map[string]*os.File{}}
 	s.conn, err = net.ListenUnixgram("unixgram", &net.UnixAddr{Net: "unixgram", Name: s.Socket})
 	must(t, err)
 	s.looping.Add(1)
@@ -70,12 +70,12 @@ func (s *FDStore) loop() {
 		case err != nil: // skip a message that cannot be read
 			continue
 		}
-		s.handle(string(text[:n]), received(rights[:oob]))
+		s.handle(string(text[:n]), descriptorsIn(rights[:oob]))
 	}
 }
 
-// received returns the descriptors of a message.
-func received(rights []byte) []*os.File {
+// descriptorsIn returns the descriptors of a message.
+func descriptorsIn(rights []byte) []*os.File {
 	var files []*os.File
 	messages, _ := syscall.ParseSocketControlMessage(rights) // written by the kernel, so always valid
 	for _, message := range messages {
@@ -102,7 +102,7 @@ func (s *FDStore) handle(message string, files []*os.File) {
 		}
 	}
 	for _, file := range files {
-		if field(message, "FDSTORE") == "1" && len(s.stored) < s.most && s.stored[name] == nil {
+		if field(message, "FDSTORE") == "1" && len(s.stored) < s.capacity && s.stored[name] == nil {
 			s.stored[name] = file
 			continue
 		}

@@ -24,8 +24,8 @@ const (
 	login1        = "org.freedesktop.login1"
 	login1Path    = dbus.ObjectPath("/org/freedesktop/login1")
 	login1Manager = login1 + ".Manager"
-	// startup is how long a test waits for the start of logind, and for its reload after a SIGHUP.
-	startup = 10 * time.Second
+	// startTimeout is how long a test waits for the start of logind, and for its reload after a SIGHUP.
+	startTimeout = 10 * time.Second
 )
 
 // Host is a real systemd-logind on its own bus, with empty /run and /etc/systemd. It requires
@@ -168,10 +168,10 @@ type Inhibitor struct {
 	UID, PID             uint32
 }
 
-// await calls isReady every 5 ms until it returns true. If that takes more than 10 s (startup), the test fails.
+// await calls isReady again and again until it returns true. If that takes longer than startTimeout, the test fails.
 func await(t testing.TB, isReady func() bool) {
 	t.Helper()
-	for end := time.Now().Add(startup); !isReady(); <-time.After(5 * time.Millisecond) {
+	for end := time.Now().Add(startTimeout); !isReady(); <-time.After(5 * time.Millisecond) {
 		if time.Now().After(end) {
 			t.Fatal("systemd-logind did not reach the expected state in time")
 		}

@@ -41,12 +41,12 @@ func StartSystemBus(t testing.TB) *Bus {
 	need.Root(t)
 	content, err := os.ReadFile(systemConfig)
 	must(t, err)
-	// The end of the configuration, in place of what hostOnly removes. startBus replaces ADDRESS.
-	ours := "<listen>ADDRESS</listen>" +
+	// startBus replaces ADDRESS, and the last line ends the configuration.
+	addition := "<listen>ADDRESS</listen>" +
 		"<includedir>" + filepath.Join(filepath.Dir(systemConfig), "system.d") + "</includedir>" +
 		`<policy context="default"><allow own="` + LookAlike + `"/></policy>` +
 		"</busconfig>"
-	config := strings.Replace(hostOnly.ReplaceAllString(string(content), ""), "</busconfig>", ours, 1)
+	config := strings.Replace(hostOnly.ReplaceAllString(string(content), ""), "</busconfig>", addition, 1)
 	b := startBus(t, NewSocket, config)
 	must(t, os.Chmod(filepath.Dir(b.socket), 0o711)) // so that the user nobody reaches the socket too
 	return b
