@@ -42,50 +42,82 @@ func main() {
 
 // run prints what becomes of n edits of the library in root. It returns an error if one survives.
 func run(root string, seed, n int, results, progress io.Writer) error {
-	var packages []goPackage
-	var edits []edit
 	root, err := filepath.Abs(root)
-	// List the packages, collect the edits of those that belong to the library, and judge n of them.
+	if err != nil {
+		return err
+	}
+	packages, err := listPackages(root, progress)
+	if err != nil {
+		return err
+	}
+	edits, err := libraryEdits(packages)
+	if err != nil {
+		return err
+	}
+	judged, survivors := 0, 0
+	for _, i := range rand.New(rand.NewPCG(uint64(seed), 0)).Perm(len(edits)) {
+		if judged == n {
+			break
+		}
+		drawn := edits[i]
+		fmt.Fprintf(progress, "%d: %s\n", judged+1, drawn.what)
+		result, err := judge(packages, drawn, filepath.Join(root, ".cache/edits"))
+		if err != nil {
+			return err
+		}
+		fmt.Fprintf(results, "%s: %s\n", result, drawn.what)
+		switch result {
+		case uncompilable:
+			continue
+		case survived:
+			survivors++
+		}
+		judged++
+	}
+	if survivors > 0 {
+		return fmt.Errorf("%d edits survived", survivors)
+	}
+	return nil
+}
+
+// listPackages returns the packages of the repository's modules that users import.
+func listPackages(root string, stderr io.Writer) (packages []goPackage, err error) {
 	for _, module := range []string{".", "lifecycle/virtualkubelet", "lifecycle/criruntime"} {
 		command := exec.Command("go", "list", "-json", "./...")
-		command.Dir, command.Stderr = filepath.Join(root, module), progress
-		out, errList := command.Output()
-		err = errors.Join(err, errList)
-		for decoder := json.NewDecoder(bytes.NewReader(out)); err == nil && decoder.More(); {
-			packages = append(packages, goPackage{})
-			err = decoder.Decode(&packages[len(packages)-1])
+		command.Dir, command.Stderr = filepath.Join(root, module), stderr
+		out, err := command.Output()
+		if err != nil {
+			return nil, err
+		}
+		for decoder := json.NewDecoder(bytes.NewReader(out)); decoder.More(); {
+			var p goPackage
+			if err := decoder.Decode(&p); err != nil {
+				return nil, err
+			}
+			packages = append(packages, p)
 		}
 	}
+	return packages, nil
+}
+
+// libraryEdits returns the edits of all packages that belong to the library: users import them, or a package that they import
+// needs them. Users do not import packages below internal, or those for tests.
+func libraryEdits(packages []goPackage) (edits []edit, err error) {
 	for _, p := range packages {
-		// A package belongs to the library if users import it, or if one that they import needs it. Packages below internal,
-		// and those for tests, are not imported by users.
-		isOfLibrary := slices.ContainsFunc(packages, func(by goPackage) bool {
-			isForTests := strings.Contains(by.ImportPath, "kubegrace/internal/") || strings.HasSuffix(by.ImportPath, "test")
-			return !isForTests && slices.Contains(append(by.Deps, by.ImportPath), p.ImportPath)
+		isOfLibrary := slices.ContainsFunc(packages, func(user goPackage) bool {
+			isForTests := strings.Contains(user.ImportPath, "kubegrace/internal/") || strings.HasSuffix(user.ImportPath, "test")
+			return !isForTests && slices.Contains(append(user.Deps, user.ImportPath), p.ImportPath)
 		})
 		if !isOfLibrary {
 			continue
 		}
 		for _, name := range p.GoFiles {
-			if err == nil {
-				edits, err = collect(p, filepath.Join(p.Dir, name), edits)
+			if edits, err = collect(p, filepath.Join(p.Dir, name), edits); err != nil {
+				return nil, err
 			}
 		}
 	}
-	count := map[string]int{} // by result
-	order := rand.New(rand.NewPCG(uint64(seed), 0)).Perm(len(edits))
-	for i := 0; err == nil && i < min(n+count[uncompilable], len(order)); i++ { // edits that do not compile are not among the n
-		drawn := edits[order[i]]
-		fmt.Fprintf(progress, "%d: %s\n", i-count[uncompilable]+1, drawn.what)
-		var result string
-		result, err = judge(packages, drawn, filepath.Join(root, ".cache/edits"))
-		count[result]++
-		fmt.Fprintf(results, "%s: %s\n", result, drawn.what)
-	}
-	if count[survived] > 0 {
-		err = errors.Join(err, fmt.Errorf("%d edits survived", count[survived]))
-	}
-	return err
+	return edits, nil
 }
 
 // goPackage is a package as go list describes it.
@@ -109,12 +141,17 @@ func judge(packages []goPackage, e edit, folder string) (result string, err erro
 	if err != nil || !passes(e.in, "build") {
 		return uncompilable, err
 	}
-	// The first and the last are the edited package. Only for the last one the tests are not short.
-	for i, p := range slices.Concat([]goPackage{e.in}, packages, []goPackage{e.in}) {
+	passesTests := func(p goPackage, short string) bool {
+		return passes(p, "test", short, "-failfast", "-vet=off", "-timeout=10m")
+	}
+	for _, p := range slices.Concat([]goPackage{e.in}, packages) {
 		isTester := p.Dir == e.in.Dir || slices.Contains(slices.Concat(p.Imports, p.TestImports, p.XTestImports), e.in.ImportPath)
-		if isTester && !passes(p, "test", fmt.Sprintf("-short=%t", i <= len(packages)), "-failfast", "-vet=off", "-timeout=10m") {
+		if isTester && !passesTests(p, "-short=true") {
 			return "killed by " + p.ImportPath, nil
 		}
+	}
+	if !passesTests(e.in, "-short=false") {
+		return "killed by " + e.in.ImportPath, nil
 	}
 	return survived, nil
 }

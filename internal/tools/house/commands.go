@@ -10,14 +10,14 @@ import (
 const gate = ".ci/run"
 
 // checkCommands checks the calls of make and of the gate in Markdown files, in workflows and in the gate itself. Each
-// word of a call must be a target of the Makefile, or set a variable that the Makefile reads (NAME=VALUE). A name in
-// capitals is a variable, any other is a target. checked is the number of calls.
+// word of a call must be a target of the Makefile, or set a variable that the Makefile reads. checked is the number of calls.
 func checkCommands(repo repository) (checked int, problems []string, err error) {
 	content, err := repo.read("Makefile")
 	if err != nil {
 		return 0, nil, err
 	}
 	known := parseMakefile(content)
+	callOfMake := regexp.MustCompile(`^\s*(?:- )?(?:run: )?(?:make|\.ci/run)\s+([^#>|&;]+)`)
 	pages, err := readPages(repo)
 	if err != nil {
 		return 0, nil, err
@@ -32,12 +32,13 @@ func checkCommands(repo repository) (checked int, problems []string, err error) 
 			lines = strings.Split(string(content), "\n")
 		}
 		for _, line := range lines {
-			call := regexp.MustCompile(`^\s*(?:- )?(?:run: )?(?:make|\.ci/run)\s+([^#>|&;]+)`).FindStringSubmatch(line)
+			call := callOfMake.FindStringSubmatch(line)
 			if call == nil {
 				continue
 			}
 			checked++
-			for _, name := range unknownNames(call[1], known) {
+			arguments := call[1]
+			for _, name := range unknownNames(arguments, known) {
 				problems = append(problems, fmt.Sprintf("%s: %s: the Makefile has no %s", file, strings.TrimSpace(line), name))
 			}
 		}
@@ -45,8 +46,8 @@ func checkCommands(repo repository) (checked int, problems []string, err error) 
 	return checked, problems, nil
 }
 
-// unknownNames returns the names in the arguments of a call of make that the Makefile does not have: as a target, or as a
-// variable if a value follows. known has the names of both.
+// unknownNames returns the names in the arguments of a call of make that the Makefile does not have. TARGET must be a known
+// target, and the NAME of NAME=VALUE a known variable. A name in capitals is a variable, any other is a target.
 func unknownNames(arguments string, known map[string]bool) []string {
 	var unknown []string
 	withoutSpaces := regexp.MustCompile(`\$\{\{.*?\}\}|'[^']*'`).ReplaceAllString(arguments, "x") // a value may have spaces

@@ -41,14 +41,23 @@ func checkWorkflows(repo repository) (checked int, problems []string, err error)
 				problems = append(problems, fmt.Sprintf("%s: job %s: must say timeout-minutes", name, id))
 			}
 		}
-		for _, uses := range regexp.MustCompile(`(?m)^[ -]*uses: (.*)$`).FindAllStringSubmatch(string(content), -1) {
-			if !regexp.MustCompile(`@[0-9a-f]{40} # v[\d.]+$`).MatchString(uses[1]) {
-				problems = append(problems, fmt.Sprintf("%s: %s must be pinned by the hash of a commit, with the version in a comment", name, uses[1]))
-			}
+		for _, action := range unpinnedActions(content) {
+			problems = append(problems, fmt.Sprintf("%s: %s must be pinned by the hash of a commit, with the version in a comment", name, action))
 		}
 	}
 	slices.Sort(problems) // jobs are a map, which has no order
 	return checked, problems, nil
+}
+
+// unpinnedActions returns the actions that a workflow uses by a name that their owner can move to other code, such as a tag.
+func unpinnedActions(workflow []byte) (actions []string) {
+	pinned := regexp.MustCompile(`@[0-9a-f]{40} # v[\d.]+$`)
+	for _, uses := range regexp.MustCompile(`(?m)^[ -]*uses: (.*)$`).FindAllStringSubmatch(string(workflow), -1) {
+		if action := uses[1]; !pinned.MatchString(action) {
+			actions = append(actions, action)
+		}
+	}
+	return actions
 }
 
 // job is a job of a workflow.
