@@ -85,19 +85,20 @@ func (i *installer) installAll(all []resource, etcd storage) error {
 
 // installGroup serves the resources of a group version and adds them to discovery.
 func (i *installer) installGroup(group schema.GroupVersion, stores map[string]rest.Storage) error {
-	root, manager := "/apis", i.server.AggregatedDiscoveryGroupManager
-	if group.Group == "" {
-		root, manager = "/api", i.server.AggregatedLegacyDiscoveryGroupManager
+	root, aggregatedDiscovery := "/apis", i.server.AggregatedDiscoveryGroupManager
+	isCore := group.Group == "" // the group of pods, which has paths of its own
+	if isCore {
+		root, aggregatedDiscovery = "/api", i.server.AggregatedLegacyDiscoveryGroupManager
 	}
-	found, _, err := i.groupVersion(root, group, stores).InstallREST(i.server.Handler.GoRestfulContainer)
+	discovered, _, err := i.apiGroupVersion(root, group, stores).InstallREST(i.server.Handler.GoRestfulContainer)
 	if err != nil {
 		return err
 	}
-	// client-go requests aggregated discovery first and does not fall back from an empty one.
-	manager.AddGroupVersion(group.Group, apidiscoveryv2.APIVersionDiscovery{
-		Version: group.Version, Freshness: apidiscoveryv2.DiscoveryFreshnessCurrent, Resources: found,
+	// client-go requests aggregatedDiscovery discovery first and does not fall back from an empty one.
+	aggregatedDiscovery.AddGroupVersion(group.Group, apidiscoveryv2.APIVersionDiscovery{
+		Version: group.Version, Freshness: apidiscoveryv2.DiscoveryFreshnessCurrent, Resources: discovered,
 	})
-	if group.Group == "" {
+	if isCore {
 		i.legacyDiscovery()
 	} else {
 		i.groupDiscovery(group)
@@ -105,8 +106,8 @@ func (i *installer) installGroup(group schema.GroupVersion, stores map[string]re
 	return nil
 }
 
-// groupVersion returns the description of a group version that serves its resources.
-func (i *installer) groupVersion(root string, group schema.GroupVersion, stores map[string]rest.Storage) *endpoints.APIGroupVersion {
+// apiGroupVersion returns what k8s.io/apiserver needs to serve the resources of a group version below the path root.
+func (i *installer) apiGroupVersion(root string, group schema.GroupVersion, stores map[string]rest.Storage) *endpoints.APIGroupVersion {
 	served := map[string][]string{}
 	for path := range stores {
 		served[path] = []string{group.String()}

@@ -10,9 +10,12 @@ import (
 	"go.uber.org/zap"
 )
 
+// readyTimeout is how long etcd, the server and each watch cache may take to become ready. It is long, because the machine may
+// be busy.
+const readyTimeout = 30 * time.Second
+
 // startEtcd starts an etcd with one member in this process, on free loopback ports, and returns
-// when it is ready, which may take 30 s on a busy machine. It does not fsync, because the data of a
-// test need not survive a crash of the machine.
+// when it is ready. It does not fsync, because the data of a test need not survive a crash of the machine.
 func startEtcd(ctx context.Context, dir string) (*embed.Etcd, error) {
 	anyPort := []url.URL{{Scheme: "http", Host: "127.0.0.1:0"}}
 	config := embed.NewConfig()
@@ -30,7 +33,7 @@ func startEtcd(ctx context.Context, dir string) (*embed.Etcd, error) {
 	if err != nil {
 		return nil, fmt.Errorf("failed to start etcd: %w", err)
 	}
-	ctx, cancel := context.WithTimeout(ctx, 30*time.Second)
+	ctx, cancel := context.WithTimeout(ctx, readyTimeout)
 	defer cancel()
 	select {
 	case <-etcd.Server.ReadyNotify():

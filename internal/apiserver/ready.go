@@ -10,9 +10,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 )
 
-// waitReady waits until the server and the watch caches of all resources are ready, for each at most 30 s, so that no
-// test sees an empty cache. Only the watch cache answers a list with resourceVersion 0, and the list fails until the
-// cache is ready.
+// waitReady waits until the server and the watch caches of all resources are ready, so that no test sees an empty cache. Only
+// the watch cache answers a list with resourceVersion 0, and the list fails until the cache is ready.
 func waitReady(ctx context.Context, url string) error {
 	all := resources()
 	paths := make([]string, 0, len(all)+1)
@@ -25,7 +24,7 @@ func waitReady(ctx context.Context, url string) error {
 	const immediately = true // the first attempt is made at once
 	for _, path := range paths {
 		var lastErr error
-		err := wait.PollUntilContextTimeout(ctx, 5*time.Millisecond, 30*time.Second, immediately, func(ctx context.Context) (bool, error) {
+		err := wait.PollUntilContextTimeout(ctx, 5*time.Millisecond, readyTimeout, immediately, func(ctx context.Context) (bool, error) {
 			lastErr = get(ctx, client, url+path)
 			return lastErr == nil, nil
 		})

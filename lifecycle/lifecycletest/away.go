@@ -40,12 +40,12 @@ func (r *absence) endWhenAway(ctx context.Context) (limited context.Context, can
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	var nextStart time.Time // of a period; zero: there is no later one
-	for _, away := range r.periods {
-		if !now.Before(away.from) && now.Before(away.to) {
+	for _, p := range r.periods {
+		switch {
+		case p.from.After(now):
+			nextStart = times.Earlier(nextStart, p.from)
+		case p.to.After(now):
 			isAway = true
-		}
-		if away.from.After(now) {
-			nextStart = times.Earlier(nextStart, away.from)
 		}
 	}
 	if nextStart.IsZero() {

@@ -58,7 +58,7 @@ func (c *container) end(by ExitCause) {
 	c.endLocked(by)
 }
 
-// endLocked makes the container exit, and records the exit with its cause. After a kill the exit code is 137, whatever
+// endLocked makes the container exit, and records the exit with its cause. After a kill the exit code is killedCode, whatever
 // the script says. It does nothing if the container has already exited. The caller holds the mutex.
 func (c *container) endLocked(by ExitCause) {
 	if c.exited.Err() != nil {
@@ -81,7 +81,8 @@ func (c *container) endLocked(by ExitCause) {
 // signal, waits for the exit, and kills after the timeout; the script may make it return too early or too
 // late. A call that hangs ends with ctx, or when released is closed.
 func (c *container) stop(ctx context.Context, timeoutSeconds int64, released <-chan struct{}) error {
-	switch hangs, fails := c.nextFault(); {
+	hangs, fails := c.nextFault()
+	switch {
 	case hangs:
 		return c.hang(ctx, released)
 	case fails:
@@ -91,22 +92,30 @@ func (c *container) stop(ctx context.Context, timeoutSeconds int64, released <-c
 	default:
 		c.signal()
 	}
+	timeout := graceperiod.Duration(timeoutSeconds)
 	if c.script.StopReturnsEarly { // the kill at the end of the timeout must not depend on this call
-		time.AfterFunc(graceperiod.Duration(timeoutSeconds), func() { c.end(ByKill) })
+		time.AfterFunc(timeout, func() { c.end(ByKill) })
 		return nil
 	}
-	// Wait for the exit, at most until the timeout, and then for StopReturnsLate.
-	timeout := time.NewTimer(graceperiod.Duration(timeoutSeconds))
-	defer timeout.Stop()
+	if err := c.awaitExit(ctx, timeout); err != nil {
+		return err
+	}
+	if c.script.StopReturnsLate > 0 && times.Sleep(ctx, c.script.StopReturnsLate) != nil {
+		return ctx.Err()
+	}
+	return nil
+}
+
+// awaitExit waits until the container has exited, and kills it at the timeout. If ctx ends first, it does not kill.
+func (c *container) awaitExit(ctx context.Context, timeout time.Duration) error {
+	timer := time.NewTimer(timeout)
+	defer timer.Stop()
 	select {
 	case <-c.exited.Done():
 	case <-ctx.Done():
 		return ctx.Err()
-	case <-timeout.C:
+	case <-timer.C:
 		c.end(ByKill)
-	}
-	if c.script.StopReturnsLate > 0 && times.Sleep(ctx, c.script.StopReturnsLate) != nil {
-		return ctx.Err()
 	}
 	return nil
 }
@@ -125,15 +134,15 @@ func (c *container) hang(ctx context.Context, released <-chan struct{}) error {
 }
 
 // nextFault counts a StopContainer call, and returns what the script has the call do: hang, fail or, if both
-// are false, work. The calls that hang come first, then those that fail.
+// are false, work. The calls that hang come first, then those that fail. A negative number in the script means all.
 func (c *container) nextFault() (hangs, fails bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.calls++
-	if c.script.HangStops < 0 || c.calls <= c.script.HangStops {
-		return true, false
-	}
-	return false, c.script.FailStops < 0 || c.calls <= c.script.HangStops+c.script.FailStops
+	s := c.script
+	hangs = s.HangStops < 0 || c.calls <= s.HangStops
+	fails = s.FailStops < 0 || c.calls <= s.HangStops+s.FailStops
+	return hangs, fails && !hangs
 }
 
 // signal sends the stop signal, on which the container exits as its script says. Only the first signal has
