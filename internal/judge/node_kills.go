@@ -50,11 +50,13 @@ func (h *nodeHistory) graceFillsTheWindow(kill NodeFact) {
 	}
 	windows, p := h.timetable.Windows, h.pod(kill.Pod)
 	possibleWindows := windows[bucketIndex(windows, p.priority):] // a pod that came late is killed with a higher bucket than its own
-	if most := longestOwnTime(possibleWindows); h.NoRollOver && most > 0 && kill.Seconds > int64((most+maxTimerDelay)/time.Second) {
+	most, least := longestOwnTime(possibleWindows), h.leastGraceSeconds(p, possibleWindows, kill.At)
+	isTooLong := most > 0 && kill.Seconds > int64((most+maxTimerDelay)/time.Second)
+	if h.NoRollOver && isTooLong {
 		h.addViolation(kill, "the buckets from its own on have at most %v", most)
 	}
 	bucketHasTime := possibleWindows[0].OwnTime > 0
-	if least := h.leastGraceSeconds(p, possibleWindows, kill.At); bucketHasTime && kill.Seconds < least {
+	if bucketHasTime && kill.Seconds < least {
 		h.addViolation(kill, "its window leaves %d s", least)
 	}
 }
@@ -67,9 +69,9 @@ func longestOwnTime(windows []NodeWindow) (longest time.Duration) {
 	return longest
 }
 
-// leastGraceSeconds returns the least grace period that is right for a pod if it is killed now, with one of the windows. It is
-// the pod's own grace period, or the time until the first window's KillsEnd if that is shorter. Without a grace period of its own,
-// or with NoRollOver, the configured time of the bucket limits the pod, too: the least is then the shortest of these times.
+// leastGraceSeconds returns the least grace period that is right for a pod if it is killed now, in one of several windows. It is
+// the pod's own grace period, or the time until the first window's KillsEnd if that is shorter. Without a grace period of its
+// own, or with NoRollOver, the configured time of the window limits the pod, too; it may be the shortest one.
 func (h *nodeHistory) leastGraceSeconds(p *nodePod, windows []NodeWindow, now time.Time) int64 {
 	remaining, hasOwnGrace := windows[0].KillsEnd.Sub(now), p.grace >= 0
 	if !hasOwnGrace || h.NoRollOver {
