@@ -87,7 +87,7 @@ type nodeHistory struct {
 	turn              bucketTurn
 	lock              inhibitorLock
 	isLockRequested   bool                    // since the last cancellation
-	cancelled         NodeFact                // the cancellation of the Step in progress; zero: none
+	cancelled         NodeFact                // the cancellation that the agent is handling; zero: none
 	expectedReports   map[int]*expectedReport // by shutdown
 	awaitedStep       NodeFact                // the NodeDrainStepBegins fact whose answer the drain waits for; zero: none
 	idleTicks         int                     // in a row
@@ -108,7 +108,7 @@ type nodePod struct {
 	loggedAt        int       // factCount when loggedKill was added
 	deadline        time.Time // of its last kill, if the agent can know it; zero: none
 	knownEnd        NodeFact  // the fact that tells the agent that the killed pod has ended: NodeKillAnswered or NodeBooted; zero: none
-	isEndLogged     bool      // the Step that handles knownEnd is over, so that the state log tells the next agent, too
+	isEndLogged     bool      // the agent has handled knownEnd, so that the state log tells the next agent, too
 
 	agentPod // what the newest agent has done with it
 }

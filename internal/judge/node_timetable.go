@@ -11,7 +11,7 @@ import (
 type previousTimetable struct {
 	NodeFact
 
-	isStored bool // in the state log; an agent that dies in the Step that made the timetable has not stored it
+	isStored bool // in the state log; an agent that dies while it makes the timetable has not stored it
 }
 
 // windowsOnlyMoveEarlier: a new timetable of a shutdown moves no end of the previous one later, neither that of the drain

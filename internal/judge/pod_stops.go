@@ -48,7 +48,7 @@ func (p *podHistory) latestStopCall(r *runToStop) time.Time {
 	}
 }
 
-// isStopExcused reports whether there is a reason why the terminator has not called by a time to stop the run of a container.
+// isStopExcused reports whether the terminator has a good reason not to have called by a time to stop the run of a container.
 func (p *podHistory) isStopExcused(r *runToStop, latestCall time.Time) bool {
 	end := Moment{At: latestCall, Order: math.MaxInt} // after everything else at that time
 	giveUpAt := p.earliestPossibleDeadline(end, r.run).Add(p.options.GiveUpAfter)
@@ -56,7 +56,7 @@ func (p *podHistory) isStopExcused(r *runToStop, latestCall time.Time) bool {
 	case p.callerRepeatsStops():
 	case r.Done.HappenedBy(latestCall) || p.closedAt().HappenedBy(latestCall): // nothing is stopped any more
 	case p.endProvedByStop(r.run.ID, end):
-	case r.usesLists() && !p.staysListedUntil(r.run, latestCall): // it may have ended
+	case r.usesLists() && !p.staysListedUntil(r.run, latestCall): // a list lacks it, so it may have ended
 	case !latestCall.Before(giveUpAt):
 	default:
 		return false
@@ -71,8 +71,8 @@ func (p *podHistory) staysListedUntil(run lifecycle.Container, end time.Time) bo
 	return !first.IsZero() && !slices.ContainsFunc(p.lists, isMissing)
 }
 
-// maxRepeatPause returns how much time may pass between the return of a stop call and the next one: a pause, and two lists, because
-// a new list waits for one in progress. A list ends after StopTimeoutSlack at the latest.
+// maxRepeatPause returns how much time may pass between the return of a stop call and the next one: a pause, and two lists,
+// because a new list waits for one in progress. A list ends after StopTimeoutSlack at the latest.
 func (p *podHistory) maxRepeatPause() time.Duration { return maxPause + 2*p.options.StopTimeoutSlack }
 
 // failedStopsAreRepeated: the terminator calls again and again to stop a container until it knows that the container has ended.
@@ -115,7 +115,7 @@ func (p *podHistory) nextStopBy(calls []*StopCall) time.Time {
 	return waitEnd.Add(p.maxRepeatPause())
 }
 
-// isRepeatExcused reports whether there is a reason why the terminator has not called again by a time to stop the run of a
+// isRepeatExcused reports whether the terminator has a good reason not to have called again by a time to stop the run of a
 // container.
 func (p *podHistory) isRepeatExcused(r *runToStop, nextBy time.Time) bool {
 	first, last := r.stopCalls[0].Called, r.lastStop().Called

@@ -32,8 +32,8 @@ func (t *Termination) mayBeInProgress(now Moment) bool {
 	return t.requested().Before(now) && !t.Done.Before(now)
 }
 
-// usesListsSince returns from when the termination certainly stops what the runtime lists: a Terminate call had returned that names
-// no containers, or a Start call had begun the termination. Zero: it stops only the containers that its callers name.
+// usesListsSince returns from when the termination certainly stops what the runtime lists: a Terminate call had returned that
+// names no containers, or a Start call had begun the termination. Zero: it stops only the containers that its callers name.
 func (t *Termination) usesListsSince() Moment {
 	if t.BegunByStart {
 		return t.requested()

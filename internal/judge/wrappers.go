@@ -176,8 +176,8 @@ func (t *Terminator) Shorten(handle *lifecycle.Termination, seconds int64) bool 
 	return shortened
 }
 
-// KillContainer calls [lifecycle.Terminator.KillContainer]. It records the call with the deadline that it requests, and the result.
-// A call without a pod or an ID, which the terminator refuses, is not recorded.
+// KillContainer calls [lifecycle.Terminator.KillContainer]. It records the call with the deadline that it requests, and the
+// result. A call without a pod or an ID, which the terminator refuses, is not recorded.
 func (t *Terminator) KillContainer(ctx context.Context, pod *v1.Pod, c lifecycle.Container, req lifecycle.ContainerRequest) (lifecycle.ContainerResult, error) {
 	if pod == nil || c.ID == "" {
 		return t.Terminator.KillContainer(ctx, pod, c, req)
