@@ -92,7 +92,7 @@ func TestEachPodIsEitherRefusedOrDrained(t *testing.T) {
 					}
 				}
 				racing.Wait()
-				wait(3 * time.Minute)
+				wait(3 * time.Minute) // more than the 2 min of a start and the 20 s of the drain
 				reasons := map[string]int{}
 				for i := range pods {
 					reasons[b.podStatus(strconv.Itoa(i)).Reason]++

@@ -121,7 +121,7 @@ func TestAdoptOfAPodThatHasEnded(t *testing.T) {
 		b.create(pod)
 		wait(second)
 		adopted := virtualkubelet.Adopted{Pod: b.currentPod()}
-		require.NoError(b, b.Close(b.Context()))
+		require.NoError(b, b.Close(b.Context())) // no agent runs from now on
 		b.rt.Remove("uid/two")
 
 		b.restartAgent(adopted)

@@ -20,7 +20,7 @@ import (
 
 // endRecorder records the calls of Options.ContainerEnded.
 type endRecorder struct {
-	failures int // the first calls that fail
+	failures int // how many of the first calls fail
 
 	mu   sync.Mutex
 	ends []string // "TIME CONTAINER ID"; TIME is the time since asContainerEnded
@@ -94,8 +94,9 @@ func TestContainerEndedIsCalledOnceForEachRun(t *testing.T) {
 	}
 }
 
-// A new provider adopts a pod. Its container one has ended before, and its status says so. ContainerEnded is called for one at 0 s
-// and fails, and for two, which exits then, at 5 s. The call for one is repeated after 10 s. Only then has the pod ended.
+// A new provider adopts a pod whose container one has already ended, as the pod's status says. ContainerEnded is called for one at
+// 0 s, and fails. Container two exits at 5 s, and the call for it succeeds. The call for one is repeated at 10 s and succeeds. Only
+// then has the pod ended.
 func TestContainerEndedForAContainerAdoptedAfterItsEnd(t *testing.T) {
 	ends := &endRecorder{failures: 1}
 	inBubble(t, func(b *testbed) {

@@ -41,11 +41,11 @@ func TestControllerReplacesAPodAfterItsEnd(t *testing.T) {
 	require.Len(t, c.rt.Exits(), 1, "the old container has exited")
 }
 
-// A pod is deleted while its init container runs, and its regular container has not started. virtual-kubelet's controller
-// removes a deleted pod at once if its status has no running container. Here it must wait: the init container exits at
-// its stop signal, and the pod gets a final status.
+// A pod is deleted while its init container runs. virtual-kubelet's controller removes a deleted pod at once if no container in
+// ContainerStatuses is running, and the regular container has not started. Here the controller must wait until the init container
+// has ended at its stop signal, and the pod has its final status.
 func TestControllerWaitsForInitContainers(t *testing.T) {
-	c := newCluster(t, 0) // the runtime kills no container at once
+	c := newCluster(t, 0) // the runtime kills a container at once only if it is stopped with a timeout of 0 s
 	pod := podOf(container("app"))
 	pod.Spec.InitContainers = []v1.Container{container("init")}
 	c.create(pod)

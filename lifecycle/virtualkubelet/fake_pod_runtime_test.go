@@ -37,7 +37,6 @@ type fakePodRuntime struct {
 	reported     *v1.PodStatus      // the status of each pod in Statuses; nil: its real one
 	down         bool               // all calls fail
 	hangingCalls int                // how many more calls of Create and Stop get no answer
-	failStops    int                // how many more calls of Stop fail
 	listDelay    time.Duration      // how long the answer of Statuses takes to arrive
 	lostDeletes  int                // how many more calls of Delete return nil without an effect
 	createErr    error              // what Create returns instead of creating the pod; nil: it creates it
@@ -137,11 +136,7 @@ func (p *fakePodRuntime) Stop(ctx context.Context, pod *v1.Pod, graceSeconds int
 	if p.hangs(ctx) {
 		return context.Cause(ctx)
 	}
-	fails, uncounted := false, 0
-	p.change(func() { fails, p.failStops = p.failStops > 0, p.failStops-1 })
-	if fails {
-		return errAway
-	}
+	uncounted := 0
 	stored, err := p.receive(pod, &uncounted)
 	if err != nil {
 		return err

@@ -208,8 +208,8 @@ func (m *misuse) makeProvider() {
 	m.NotifyPods(m.Context(), func(pod *v1.Pod) { *m.notified = append(*m.notified, pod) })
 }
 
-// createPod makes the provider unless there is one, and creates the pod default/w with these containers.
-func (m *misuse) createPod(containers ...string) *v1.Pod {
+// createPodWithContainers makes the provider unless there is one, and creates the pod default/w with these containers.
+func (m *misuse) createPodWithContainers(containers ...string) *v1.Pod {
 	if m.Provider == nil {
 		m.makeProvider()
 	}
@@ -281,7 +281,7 @@ func TestMisuseOfPods(t *testing.T) {
 			require.ErrorContains(m, err, "two containers have the name")
 		},
 		"two pods with one UID": func(m *misuse) {
-			m.createPod("a")
+			m.createPodWithContainers("a")
 			other := podInDefault("other", "uid", "a")
 			want := `pod default/other is refused: metadata.uid: "uid" is that of pod default/w`
 			require.EqualError(m, m.CreatePod(m.Context(), other), want)
@@ -290,7 +290,7 @@ func TestMisuseOfPods(t *testing.T) {
 		},
 		"a pod of a previous agent is not adopted": func(m *misuse) {
 			m.rt.Start(podInDefault("w", "uid", "a", "b"), "b", "of-the-previous-agent", lifecycletest.Script{})
-			m.createPod("a", "b")
+			m.createPodWithContainers("a", "b")
 			wait(time.Minute)
 			m.requireLogged(`A call has failed: the runtime lists container "b" twice, with the IDs "of-the-previous-agent" and "w/b": ` +
 				"was the pod not adopted after a restart of the agent pod=default/w call=the search for runs of a previous agent")
@@ -304,14 +304,14 @@ func TestMisuseOfStartContainer(t *testing.T) {
 	playMisuses(t, map[string]func(m *misuse){
 		"it returns no ID": func(m *misuse) {
 			m.rt.startContainer = func(*v1.Pod, string) (string, error) { return "", nil }
-			m.createPod("a")
+			m.createPodWithContainers("a")
 			wait(time.Minute)
 			m.requireLogged(`A call has failed: StartContainer has returned no ID of container "a" pod=default/w call=StartContainer of container a`)
 			require.Equal(m, "StartError", m.lastStatus().ContainerStatuses[0].LastTerminationState.Terminated.Reason)
 		},
 		"it panics": func(m *misuse) {
 			m.rt.startContainer = func(*v1.Pod, string) (string, error) { panic("no image") }
-			m.createPod("a")
+			m.createPodWithContainers("a")
 			wait(time.Minute)
 			m.requireLogged("A call has failed: ")
 			require.Equal(m, "StartError", m.lastStatus().ContainerStatuses[0].LastTerminationState.Terminated.Reason)
@@ -325,7 +325,7 @@ func TestMisuseOfStartContainer(t *testing.T) {
 				m.rt.Start(pod, name, name, lifecycletest.Script{})
 				return name, nil
 			}
-			m.createPod("a")
+			m.createPodWithContainers("a")
 			wait(time.Minute)
 			m.requireLogged("A call has failed: no image")
 			m.requireLogged("A call has succeeded after earlier failures pod=default/w call=StartContainer of container a failures=2")
@@ -335,7 +335,7 @@ func TestMisuseOfStartContainer(t *testing.T) {
 				m.rt.Start(pod, name, "1", lifecycletest.Script{})
 				return "1", nil
 			}
-			m.createPod("a", "b")
+			m.createPodWithContainers("a", "b")
 			m.requireLogged(`A call has failed: StartContainer has returned the ID "1" of container `) // of a or b, whichever gets the ID later
 		},
 		"it returns an ID that is not listed": func(m *misuse) {
@@ -343,7 +343,7 @@ func TestMisuseOfStartContainer(t *testing.T) {
 				m.rt.Start(pod, name, "real-id", lifecycletest.Script{})
 				return "other-id", nil
 			}
-			m.createPod("a")
+			m.createPodWithContainers("a")
 			wait(7 * time.Second) // the lists at 5 and 6 s lack the ID
 			m.requireLogged("The runtime does not list a container and does not know its exit code " +
 				"pod=default/w containerName=a containerID=other-id listedIDs=[real-id]")
@@ -351,7 +351,7 @@ func TestMisuseOfStartContainer(t *testing.T) {
 		},
 		"it hangs": func(m *misuse) {
 			m.rt.startContainer = func(*v1.Pod, string) (string, error) { m.hang(); return "", nil }
-			pod := m.createPod("a")
+			pod := m.createPodWithContainers("a")
 			wait(2*time.Minute + hangIsLogged) // the time limit of a start is 2 min
 			m.requireLogged("A call has not returned pod=default/w call=StartContainer of container a after=2m5s")
 			require.NoError(m, m.DeletePod(m.Context(), pod))
@@ -367,13 +367,13 @@ func TestMisuseOfStartContainer(t *testing.T) {
 func TestMisuseOfRunning(t *testing.T) {
 	playMisuses(t, map[string]func(m *misuse){
 		"it hangs": func(m *misuse) {
-			m.createPod("a")
+			m.createPodWithContainers("a")
 			m.rt.setList(func(context.Context) ([]lifecycle.Container, error) { m.hang(); return nil, nil })
 			wait(time.Minute)
 			m.requireLogged("A call has not returned pod=default/w call=Running after=35s")
 		},
 		"it fails in two ways": func(m *misuse) {
-			m.createPod("a")
+			m.createPodWithContainers("a")
 			for _, text := range []string{"no bus", "no disk"} {
 				m.rt.setList(func(context.Context) ([]lifecycle.Container, error) { return nil, errors.New(text) })
 				wait(time.Minute)
@@ -382,13 +382,13 @@ func TestMisuseOfRunning(t *testing.T) {
 			require.Equal(m, v1.PodRunning, m.lastStatus().Phase)
 		},
 		"it returns only when its context ends": func(m *misuse) {
-			m.createPod("a")
+			m.createPodWithContainers("a")
 			m.rt.setList(func(ctx context.Context) ([]lifecycle.Container, error) { <-ctx.Done(); return nil, ctx.Err() })
 			wait(2 * time.Minute)
 			m.requireLogged("A call has failed: Running has not returned within 30s: context deadline exceeded pod=default/w")
 		},
 		"it panics": func(m *misuse) {
-			m.createPod("a")
+			m.createPodWithContainers("a")
 			m.rt.setList(func(context.Context) ([]lifecycle.Container, error) { panic("boom") })
 			wait(time.Minute)
 			m.requireLogged("Recovered from a panic: Running panicked: boom")
@@ -405,14 +405,14 @@ func TestMisuseOfExitFunctions(t *testing.T) {
 	playMisuses(t, map[string]func(m *misuse){
 		"ExitCode hangs": func(m *misuse) {
 			m.rt.exitCode = func(string) (int32, bool) { m.hang(); return 0, false }
-			m.createPod("a")
+			m.createPodWithContainers("a")
 			m.rt.Exit("w/a")
 			wait(2 * hangIsLogged)
 			m.requireLogged("A call has not returned pod=default/w call=ExitCode after=5s")
 		},
 		"ExitCode panics": func(m *misuse) {
 			m.rt.exitCode = func(string) (int32, bool) { panic("no code") }
-			m.createPod("a")
+			m.createPodWithContainers("a")
 			m.rt.Exit("w/a")
 			wait(time.Minute)
 			m.requireLogged("Recovered from a panic: ExitCode panicked: no code")
@@ -420,7 +420,7 @@ func TestMisuseOfExitFunctions(t *testing.T) {
 		},
 		"Exited panics": func(m *misuse) {
 			m.rt.exited = func(string) <-chan struct{} { panic("no channel") }
-			m.createPod("a")
+			m.createPodWithContainers("a")
 			m.rt.Exit("w/a")
 			wait(time.Minute) // the end is found by a list
 			m.requireLogged("Recovered from a panic: Exited panicked: no channel")
@@ -428,14 +428,14 @@ func TestMisuseOfExitFunctions(t *testing.T) {
 		},
 		"ContainerEnded hangs": func(m *misuse) {
 			m.options.ContainerEnded = func(context.Context, *v1.Pod, *v1.Container, string) error { m.hang(); return nil }
-			m.createPod("a")
+			m.createPodWithContainers("a")
 			m.rt.Exit("w/a")
 			wait(time.Minute)
 			m.requireLogged("A call has not returned pod=default/w call=ContainerEnded of container a after=35s")
 		},
 		"ContainerEnded fails": func(m *misuse) {
 			m.options.ContainerEnded = func(context.Context, *v1.Pod, *v1.Container, string) error { return errors.New("busy") }
-			m.createPod("a")
+			m.createPodWithContainers("a")
 			m.rt.Exit("w/a")
 			wait(time.Minute)
 			m.requireLogged("A call has failed: busy pod=default/w call=ContainerEnded of container a")
@@ -448,48 +448,49 @@ func TestMisuseOfAdmit(t *testing.T) {
 	playMisuses(t, map[string]func(m *misuse){
 		"it refuses without a reason": func(m *misuse) {
 			m.options.Admit = func(*v1.Pod) shutdown.Admission { return shutdown.Admission{} }
-			m.createPod("a")
+			m.createPodWithContainers("a")
 			m.requireLogged("Options.Admit has refused the pod without a reason pod=default/w")
 			require.Equal(m, "Pod was rejected: Options.Admit has refused the pod without a reason", m.lastStatus().Message)
 		},
 		"it panics": func(m *misuse) {
 			m.options.Admit = func(*v1.Pod) shutdown.Admission { panic("no manager") }
-			m.createPod("a")
+			m.createPodWithContainers("a")
 			m.requireLogged("Recovered from a panic: Admit panicked: no manager")
 			require.Equal(m, v1.PodFailed, m.lastStatus().Phase)
 			require.Equal(m, "UnexpectedAdmissionError", m.lastStatus().Reason)
 		},
 		"it hangs": func(m *misuse) {
 			m.options.Admit = func(*v1.Pod) shutdown.Admission { m.hang(); return shutdown.Admission{Admit: true} }
-			m.createPod("a")
+			m.createPodWithContainers("a")
 			wait(hangIsLogged)
 			m.requireLogged("A call has not returned pod=default/w call=Admit after=5s")
 		},
 	})
 }
 
-// Options.Status or the callback of NotifyPods hangs or panics. The log has a line about it, also while Close waits.
+// Options.Status or the callback of NotifyPods hangs or panics. The log has a line about it. A call that hangs is logged 5 s after
+// it began, also while Close waits for it.
 func TestMisuseOfStatusAndNotifyPods(t *testing.T) {
 	playMisuses(t, map[string]func(m *misuse){
 		"the callback of NotifyPods hangs": func(m *misuse) {
 			m.makeProvider()
 			m.NotifyPods(m.Context(), func(*v1.Pod) { m.hang() })
-			m.createPod("a")
+			m.createPodWithContainers("a")
 			wait(hangIsLogged)
 			m.requireLogged("A call has not returned pod=default/w call=the callback of NotifyPods after=5s")
 			require.ErrorContains(m, m.close(), "calls that have not returned: the callback of NotifyPods of default/w: ")
 		},
 		"Status panics": func(m *misuse) {
 			m.options.Status = func(*v1.Pod) { panic("no IP") }
-			pod := m.createPod("a")
+			pod := m.createPodWithContainers("a")
 			require.NoError(m, m.DeletePod(m.Context(), pod))
 			wait(time.Minute)
-			m.requireLoggedAtMost("Recovered from a panic: Status panicked: no IP", 3)
+			m.requireLoggedAtMost("Recovered from a panic: Status panicked: no IP", 3) // concurrent calls may each log it
 			require.Equal(m, v1.PodSucceeded, m.lastStatus().Phase)
 		},
 		"Status hangs while Close waits": func(m *misuse) {
 			m.options.Status = func(*v1.Pod) { m.hang() }
-			m.createPod("a")
+			m.createPodWithContainers("a")
 			ended := make(chan error, 1)
 			go func() { ended <- m.Close(m.Context()) }()
 			wait(hangIsLogged)
@@ -507,14 +508,14 @@ func TestMisuseOfAPodRuntime(t *testing.T) {
 		"Statuses hangs": func(m *misuse) {
 			m.options.Runtime, m.options.Pods = nil, m.pods
 			m.pods.statuses = func(context.Context) { m.hang() }
-			m.createPod("a")
+			m.createPodWithContainers("a")
 			wait(time.Minute)
 			m.requireLogged("A call has not returned pod=/ call=Statuses after=35s")
 			require.ErrorContains(m, m.close(), "calls that have not returned: a call of Statuses: ")
 		},
 		"Statuses lists a pod without a UID or a nil pod": func(m *misuse) {
 			m.options.Runtime, m.options.Pods = nil, m.pods
-			m.createPod("a")
+			m.createPodWithContainers("a")
 			wait(hangIsLogged)
 			for text, wrong := range map[string]*v1.Pod{
 				"the list of Statuses: pod default/x: UID: must be set": podInDefault("x", ""),
@@ -528,7 +529,7 @@ func TestMisuseOfAPodRuntime(t *testing.T) {
 		},
 		"the pod still runs after Stop has returned": func(m *misuse) {
 			m.options.Runtime, m.options.Pods = nil, m.pods
-			pod := m.createPod("a")
+			pod := m.createPodWithContainers("a")
 			require.NoError(m, m.DeletePod(m.Context(), pod))
 			wait(time.Minute)
 			// The grace period is 5 s. The list that DeletePod requests begins 1 s later, because lists are 1 s apart, so the
@@ -539,14 +540,14 @@ func TestMisuseOfAPodRuntime(t *testing.T) {
 		"Create hangs": func(m *misuse) {
 			m.options.Runtime, m.options.Pods = nil, m.pods
 			m.pods.create = func(context.Context) { m.hang() }
-			m.createPod("a")
+			m.createPodWithContainers("a")
 			wait(3 * time.Minute)
 			m.requireLogged("A call has not returned pod=default/w call=Create after=2m5s")
 		},
 	})
 }
 
-// The error of New names all invalid options; those of the terminator, if the others are valid.
+// The error of New names all invalid options of the provider. If there are none, it names those of Options.Terminator.
 func TestNewNamesAllInvalidOptions(t *testing.T) {
 	rt := newScriptedRuntime()
 	for name, test := range map[string]struct {
@@ -554,7 +555,7 @@ func TestNewNamesAllInvalidOptions(t *testing.T) {
 		want string
 	}{
 		"neither Runtime nor Pods": {want: "failed to make a provider: Runtime or Pods: exactly one must be set"},
-		"nil pointers": {
+		"a nil pointer and a negative PollInterval": {
 			opts: virtualkubelet.Options{
 				Runtime: (*misusedRuntime)(nil), PollInterval: -1,
 			},
@@ -565,11 +566,11 @@ PollInterval: must not be negative, is -1ns`,
 			opts: virtualkubelet.Options{Runtime: rt, Terminator: lifecycle.TerminatorOptions{StopTimeoutSlack: -1}},
 			want: "failed to make a provider: failed to create terminator: StopTimeoutSlack: must not be negative, is -1ns",
 		},
-		"a PollInterval without a unit": {
+		"a PollInterval of 5, meant as seconds": {
 			opts: virtualkubelet.Options{Runtime: rt, PollInterval: 5},
 			want: "failed to make a provider: PollInterval: must be at least 1ms, is 5ns",
 		},
-		"fields of the terminator that Runtime replaces": {
+		"fields of Terminator that the provider sets itself": { // one error stands for Terminator.Runtime and Terminator.Pods
 			opts: virtualkubelet.Options{Runtime: rt, Terminator: lifecycle.TerminatorOptions{Runtime: rt, Exits: rt}},
 			want: `failed to make a provider: Terminator.Runtime and Terminator.Pods: must not be set, use Runtime or Pods
 Terminator.Exits: must not be set, use Runtime`,
@@ -582,8 +583,8 @@ Terminator.Exits: must not be set, use Runtime`,
 	}
 }
 
-// callAll calls every method that takes a pod, and returns the errors by the names of the methods.
-func callAll(t *testing.T, p *virtualkubelet.Provider, pod *v1.Pod) map[string]error {
+// errorsOfPodMethods calls every method that takes a pod, and returns the errors by the names of the methods.
+func errorsOfPodMethods(t *testing.T, p *virtualkubelet.Provider, pod *v1.Pod) map[string]error {
 	t.Helper()
 	ctx := t.Context()
 	_, killErr := p.KillPod(ctx, pod, shutdown.KillRequest{})
@@ -597,7 +598,7 @@ func callAll(t *testing.T, p *virtualkubelet.Provider, pod *v1.Pod) map[string]e
 // A Provider that was not made with New returns an error from each method, instead of a panic.
 func TestMethodsOfTheZeroProviderFail(t *testing.T) {
 	for _, p := range []*virtualkubelet.Provider{{}, nil} {
-		errs := callAll(t, p, podOf(container("app")))
+		errs := errorsOfPodMethods(t, p, podOf(container("app")))
 		_, errs["GetPod"] = p.GetPod(t.Context(), "ns", "pod")
 		_, errs["GetPodStatus"] = p.GetPodStatus(t.Context(), "ns", "pod")
 		_, errs["GetPods"] = p.GetPods(t.Context())
@@ -614,11 +615,11 @@ func TestMethodsOfTheZeroProviderFail(t *testing.T) {
 // panics.
 func TestInvalidPodsAreRejected(t *testing.T) {
 	inBubble(t, func(b *testbed) {
-		for method, err := range callAll(t, b.Provider, nil) {
+		for method, err := range errorsOfPodMethods(t, b.Provider, nil) {
 			require.EqualError(b, err, "the pod is nil", method)
 		}
 		nameless := &v1.Pod{Spec: v1.PodSpec{Containers: []v1.Container{{Name: "a"}}}}
-		for method, err := range callAll(t, b.Provider, nameless) {
+		for method, err := range errorsOfPodMethods(t, b.Provider, nameless) {
 			require.EqualError(b, err, "the pod has neither a UID nor a name", method)
 		}
 		err := b.CreatePod(b.Context(), podOf())

@@ -56,6 +56,13 @@ func withExecHook(name string) v1.Container {
 	return v1.Container{Name: name, Lifecycle: &v1.Lifecycle{PreStop: hook}}
 }
 
+// conditionOf returns a condition, and fails the test if the status does not have it.
+func conditionOf(t require.TestingT, status v1.PodStatus, kind v1.PodConditionType) v1.PodCondition {
+	i := slices.IndexFunc(status.Conditions, func(c v1.PodCondition) bool { return c.Type == kind })
+	require.GreaterOrEqual(t, i, 0, kind)
+	return status.Conditions[i]
+}
+
 // terminatedState returns the terminated state of a container, and fails the test if it has none.
 func terminatedState(t require.TestingT, status v1.PodStatus, name string) v1.ContainerStateTerminated {
 	all := slices.Concat(status.InitContainerStatuses, status.ContainerStatuses)

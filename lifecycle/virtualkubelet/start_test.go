@@ -41,7 +41,7 @@ func (r *scriptedRuntime) startedNames() (names []string) {
 func TestContainersStartInOrder(t *testing.T) {
 	inBubble(t, func(b *testbed) {
 		b.rt.startsTake(second)
-		readyCondition := func() v1.PodCondition { return b.lastStatus().Conditions[1] }
+		readyCondition := func() v1.PodCondition { return conditionOf(b, b.lastStatus(), v1.PodReady) }
 		b.rt.scripts["init"] = lifecycletest.Script{ExitAfter: 5 * second}
 		pod := podOf(container("one"), container("two"))
 		pod.Spec.InitContainers = []v1.Container{sidecar("proxy"), container("init")}

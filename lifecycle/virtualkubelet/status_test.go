@@ -96,10 +96,10 @@ func TestFinalStatus(t *testing.T) {
 		require.Equal(b, v1.ContainerStateTerminated{
 			ExitCode: 137, Reason: "Error", StartedAt: start, FinishedAt: end, ContainerID: "virtual-kubelet://uid/stubborn",
 		}, terminatedState(b, status, "stubborn"))
-		require.Equal(b, v1.PodScheduled, status.Conditions[0].Type)
-		// The pod is no longer ready once its first container has ended, at 0 s. The provider sees that only when it computes a
-		// status: at 5 s at the latest, because of a terminating pod it sends only the final status.
-		ready := status.Conditions[2]
+		require.Equal(b, v1.ConditionTrue, conditionOf(b, status, v1.PodScheduled).Status)
+		// The pod is not ready once its first container has ended, at 0 s. The provider notes the change when it computes the next
+		// status, at 5 s at the latest: while a pod terminates, it sends no status but the final one.
+		ready := conditionOf(b, status, v1.PodReady)
 		require.WithinRange(b, ready.LastTransitionTime.Time, start.Time, end.Time)
 		ready.LastTransitionTime = metav1.Time{}
 		require.Equal(b, v1.PodCondition{

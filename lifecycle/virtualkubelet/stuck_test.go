@@ -27,7 +27,7 @@ func TestDeletePodRetriesAFailedTermination(t *testing.T) {
 		b.create(pod)
 		b.rt.Away(time.Millisecond, 3*time.Minute) // after StopContainer has sent the stop signal, and before its SIGKILL
 		b.deleteWithGrace(pod, 30)
-		wait(152 * second)
+		wait(152 * second) // more than 30 s + 2 min
 		require.NotNil(b, b.lastStatus().ContainerStatuses[0].State.Running, "the container may still run")
 
 		err := b.DeletePod(b.Context(), pod)
@@ -89,9 +89,9 @@ func TestAStuckContainerThatExitsEndsItsPod(t *testing.T) {
 	})
 }
 
-// The runtime can stop and list nothing for 5 min, so that a termination gives up: after the grace period of 30 s and 2 min.
-// virtual-kubelet does not call DeletePod for a pod that is not deleted. The provider itself begins another termination, which
-// ends soon after the 5 min.
+// For 5 min each StopContainer call fails, and in the last case each list too. A termination gives up after the grace period of
+// 30 s and 2 min (GiveUpAfter). virtual-kubelet does not call DeletePod, because the pod is not deleted. The provider itself begins
+// another termination, which ends soon after the 5 min.
 func TestAFailedTerminationIsRepeatedWithoutACall(t *testing.T) {
 	for name, test := range map[string]struct {
 		create func(*testbed)

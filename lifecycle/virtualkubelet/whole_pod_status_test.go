@@ -36,11 +36,11 @@ func withCommandRunner(o *virtualkubelet.Options) {
 
 // The list at 5 s has a pod as running. It has ended when it is deleted at 6 s, so it is not stopped, and its hook does not run.
 func TestAWholePodThatHasEndedIsNotStopped(t *testing.T) {
-	onPodRuntimeListedEvery5s(t, func(b *testbed, p *fakePodRuntime) {
+	onPodRuntimePolledEvery5s(t, func(b *testbed, p *fakePodRuntime) {
 		pod := podOf(withSleepHook("app", 20))
 		b.create(pod)
 		wait(6 * second)
-		p.report(v1.PodSucceeded, nil) // in the list that DeletePod asks for
+		p.report(v1.PodSucceeded, nil) // in the list that DeletePod requests
 		b.deleteWithGrace(pod, 30)
 		wait(30 * second)
 		require.Empty(b, b.stops())
@@ -48,17 +48,18 @@ func TestAWholePodThatHasEndedIsNotStopped(t *testing.T) {
 	}, withCommandRunner)
 }
 
-// The list at 10 s has a pod as ended, and the next one, at 11 s, has it as running. It is not reported as running again: it is
-// stopped without its hook, with the 29 s that are left of the 30 s since its end.
+// The list at 10 s wrongly has a pod as ended. The provider requests another list to confirm the end; this one, at 11 s, has the
+// pod as running. The pod is not reported as running again: it is stopped without its hook, with the 29 s that are left of its 30 s
+// since 10 s.
 func TestAWholePodThatHasEndedDoesNotRunAgain(t *testing.T) {
-	onPodRuntimeListedEvery5s(t, func(b *testbed, p *fakePodRuntime) {
+	onPodRuntimePolledEvery5s(t, func(b *testbed, p *fakePodRuntime) {
 		b.create(podOf(withSleepHook("app", 20)))
 		wait(6 * second)
 		p.report(v1.PodSucceeded, nil)
 		wait(4500 * time.Millisecond) // until 10.5 s
 		p.report(v1.PodRunning, nil)
 		wait(second)
-		p.change(func() { p.reported = nil }) // the lists are true again
+		p.change(func() { p.reported = nil }) // from now on the lists have the real status
 		wait(20 * second)
 		require.Equal(b, []stop{{id: "uid/app", timeout: 29, at: 11 * second}}, b.stops())
 		require.Equal(b, v1.PodSucceeded, b.lastStatus().Phase)
@@ -70,10 +71,10 @@ func TestAWholePodThatHasEndedDoesNotRunAgain(t *testing.T) {
 	}, withCommandRunner)
 }
 
-// A list has the container late as waiting. The pod is deleted, and Stop comes at once: the hook of late, which does not run
-// yet, is not run.
+// The list at 5 s has the container app as running, and late as waiting. When the pod is deleted at 6 s, both are stopped at once:
+// the hook of a container that does not run yet is not run.
 func TestAContainerThatDoesNotRunYetHasNoHook(t *testing.T) {
-	onPodRuntimeListedEvery5s(t, func(b *testbed, p *fakePodRuntime) {
+	onPodRuntimePolledEvery5s(t, func(b *testbed, p *fakePodRuntime) {
 		p.report(v1.PodRunning, map[string]v1.ContainerState{
 			"app": {Running: &v1.ContainerStateRunning{}}, "late": {Waiting: &v1.ContainerStateWaiting{}},
 		})
@@ -86,9 +87,10 @@ func TestAContainerThatDoesNotRunYetHasNoHook(t *testing.T) {
 	}, withCommandRunner)
 }
 
-// The lists at 10 and 11 s lack a running pod, although its container had ended with exit code 0. The pod has failed.
+// The list at 5 s has a pod as running, and its only container as ended with exit code 0. The lists at 10 and 11 s lack the pod.
+// It has failed, although its container has succeeded.
 func TestALostPodHasFailedWhateverItsContainersDid(t *testing.T) {
-	onPodRuntimeListedEvery5s(t, func(b *testbed, p *fakePodRuntime) {
+	onPodRuntimePolledEvery5s(t, func(b *testbed, p *fakePodRuntime) {
 		p.report(v1.PodRunning, map[string]v1.ContainerState{"app": {Terminated: &v1.ContainerStateTerminated{}}})
 		b.create(podOf(container("app")))
 		wait(6 * second)
@@ -116,7 +118,7 @@ func TestCallsAfterCloseFailBeforeTheFirstList(t *testing.T) {
 // Create gets a pod without container statuses, so that a PodRuntime may append its own. Here Create fails, and is called
 // again while the pod's container shows the error of the first call: the second call gets none either.
 func TestCreateGetsNoContainerStatuses(t *testing.T) {
-	onPodRuntimeListedEvery5s(t, func(b *testbed, p *fakePodRuntime) {
+	onPodRuntimePolledEvery5s(t, func(b *testbed, p *fakePodRuntime) {
 		p.change(func() { p.createErr = errAway })
 		pod := podOf(container("app"))
 		pod.Spec.InitContainers = []v1.Container{container("init")}
@@ -152,7 +154,7 @@ func TestAPodListedWithoutASpecGetsItFromCreatePod(t *testing.T) {
 
 // Annotations that Create sets are in all later statuses and calls.
 func TestAnnotationsOfCreateAreKept(t *testing.T) {
-	onPodRuntimeListedEvery5s(t, func(b *testbed, p *fakePodRuntime) {
+	onPodRuntimePolledEvery5s(t, func(b *testbed, p *fakePodRuntime) {
 		p.change(func() { p.job = "job-7" })
 		pod := podOf(container("app"))
 		pod.Annotations = map[string]string{"own": "1"}
@@ -169,16 +171,17 @@ func TestAnnotationsOfCreateAreKept(t *testing.T) {
 	})
 }
 
-// A PodRuntime no longer lists a pod, which so is lost. The pod is deleted while the PodRuntime is down, so its Delete fails. A
-// new pod with its name is created only after a Delete of the lost pod has succeeded. The Create of the new pod fails, and
-// Delete is called for it too.
+// The lists at 10 and 11 s lack a pod: it is lost. It is deleted while the PodRuntime is down, so Delete fails. A new pod with its
+// name is created meanwhile. Create is not called for the new pod until Delete has been called again for the lost one, and has
+// been answered: here, that this pod does not exist. Then Create fails. Delete is called for the new pod too, as for every pod that
+// the API server has deleted.
 func TestDeleteIsCalledForALostPod(t *testing.T) {
-	onPodRuntimeListedEvery5s(t, func(b *testbed, p *fakePodRuntime) {
+	onPodRuntimePolledEvery5s(t, func(b *testbed, p *fakePodRuntime) {
 		lost := podOf(container("app"))
 		b.create(lost)
 		wait(6 * second)
 		p.change(func() { delete(p.pods, lost.UID) })
-		wait(6 * second)
+		wait(6 * second) // the lists at 10 and 11 s lack it
 		require.Equal(b, v1.PodFailed, b.lastStatus().Phase)
 
 		p.change(func() { p.down = true })
@@ -193,9 +196,9 @@ func TestDeleteIsCalledForALostPod(t *testing.T) {
 		require.Equal(b, 1, p.countOf(&p.creates), "only that of the lost pod")
 		wait(6 * second)
 		require.Equal(b, 2, p.countOf(&p.creates))
-		require.Equal(b, 2, p.countOf(&p.deletes), "of the lost pod: one failed, one succeeded")
+		require.Equal(b, 2, p.countOf(&p.deletes), "of the lost pod: one failed, one was answered")
 		b.deleteWithGrace(newPod, 0)
 		wait(10 * second)
-		require.Equal(b, 3, p.countOf(&p.deletes))
+		require.Equal(b, 2+1, p.countOf(&p.deletes), "one of the new pod")
 	})
 }

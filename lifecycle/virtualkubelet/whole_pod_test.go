@@ -20,8 +20,8 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown"
 )
 
-// onPodRuntimeListedEvery5s runs a test with a provider on a fakePodRuntime, whose pods the provider lists every 5 s.
-func onPodRuntimeListedEvery5s(t *testing.T, do func(*testbed, *fakePodRuntime), change ...func(*virtualkubelet.Options)) {
+// onPodRuntimePolledEvery5s runs a test with a provider on a fakePodRuntime, whose pods the provider lists every 5 s.
+func onPodRuntimePolledEvery5s(t *testing.T, do func(*testbed, *fakePodRuntime), change ...func(*virtualkubelet.Options)) {
 	t.Helper()
 	p := newFakePodRuntime(5 * second)
 	inBubble(t, func(b *testbed) {
@@ -31,11 +31,12 @@ func onPodRuntimeListedEvery5s(t *testing.T, do func(*testbed, *fakePodRuntime),
 	}, append([]func(*virtualkubelet.Options){onFakePodRuntime(p)}, change...)...)
 }
 
-// A pod is created, and the list at 5 s has it running. It is deleted at 6 s, and its container, which takes 12 s to stop,
-// ends at 18 s. The list at 20 s has the pod as ended, and another one, which the provider asks for, confirms the end. The
-// first two Deletes have no effect, so Delete is called again until a list lacks the pod. Then the provider forgets the pod.
+// A pod is created, and the list at 5 s has it as running. It is deleted at 6 s, which requests a list at once; the next ones are
+// at 11, 16 and 21 s. Its container takes 12 s to stop and ends at 18 s. The list at 21 s has the pod as ended, and another one,
+// which the provider requests, confirms the end at 22 s. The first two Deletes have no effect, so Delete is called again until a
+// list lacks the pod. Then the provider forgets the pod.
 func TestWholePodLifecycle(t *testing.T) {
-	onPodRuntimeListedEvery5s(t, func(b *testbed, p *fakePodRuntime) {
+	onPodRuntimePolledEvery5s(t, func(b *testbed, p *fakePodRuntime) {
 		// The pod starts.
 		b.rt.scripts["app"] = lifecycletest.Script{ExitAfterTerm: 12 * second}
 		pod := podOf(container("app"), container("log"))
@@ -48,7 +49,7 @@ func TestWholePodLifecycle(t *testing.T) {
 		require.Equal(b, v1.PodRunning, status.Phase)
 		require.Equal(b, "10.0.0.1", status.PodIP)
 		require.Equal(b, "fake://uid/app", status.ContainerStatuses[0].ContainerID)
-		require.Equal(b, v1.ConditionTrue, status.Conditions[1].Status, "Ready")
+		require.Equal(b, v1.ConditionTrue, conditionOf(b, status, v1.PodReady).Status)
 
 		// It is stopped.
 		p.change(func() { p.lostDeletes = 2 })
@@ -56,7 +57,7 @@ func TestWholePodLifecycle(t *testing.T) {
 		wait(12 * second)
 		require.Equal(b, []stop{{id: "uid/app", timeout: 30, at: 6 * second}, {id: "uid/log", timeout: 30, at: 6 * second}}, b.sortedStops())
 		require.Equal(b, v1.PodRunning, b.lastStatus().Phase, "no list has the pod as ended yet")
-		wait(4 * second)
+		wait(4 * second) // until 22 s
 		require.Equal(b, v1.PodSucceeded, b.lastStatus().Phase)
 		require.Equal(b, 22*second, b.lastNotification().at)
 
@@ -71,32 +72,27 @@ func TestWholePodLifecycle(t *testing.T) {
 	})
 }
 
-// A pod is deleted at 6 s with a grace period of 10 s. The PodRuntime is down, or the pod ignores Stop. The provider repeats
-// Stop, with 0 s after the grace period, and never gives up: the pod ends at most 14 s after the PodRuntime is back.
+// A pod is deleted at 6 s with a grace period of 10 s. The PodRuntime is down from then on, for 30 s or 5 min, so that Stop fails.
+// The provider does not give up, however long that is. Once the PodRuntime is back, it is told to stop the pod with 0 s, because
+// the grace period is over, and the pod ends.
 func TestStopIsRepeatedUntilAWholePodEnds(t *testing.T) {
-	for name, test := range map[string]struct {
-		script  lifecycletest.Script
-		downFor time.Duration // from 6 s on
-	}{
-		"the pod runtime is down for 30 s":  {script: lifecycletest.Script{ExitAfterTerm: second}, downFor: 30 * second},
-		"the pod runtime is down for 5 min": {script: lifecycletest.Script{ExitAfterTerm: second}, downFor: 5 * time.Minute},
-		"the pod ignores Stop":              {script: lifecycletest.Script{IgnoreTerm: true}, downFor: 0},
-	} {
-		t.Run(name, func(t *testing.T) {
-			onPodRuntimeListedEvery5s(t, func(b *testbed, p *fakePodRuntime) {
-				b.rt.scripts["app"] = test.script
+	for _, downFor := range []time.Duration{30 * second, 5 * time.Minute} {
+		t.Run(downFor.String(), func(t *testing.T) {
+			onPodRuntimePolledEvery5s(t, func(b *testbed, p *fakePodRuntime) {
 				pod := podOf(container("app"))
 				b.create(pod)
 				wait(6 * second)
-				p.change(func() { p.down = test.downFor > 0 })
+				p.change(func() { p.down = true })
 				b.deleteWithGrace(pod, 10)
-				wait(test.downFor)
+				wait(downFor)
 				require.Equal(b, v1.PodRunning, b.lastStatus().Phase)
 				require.NoError(b, b.DeletePod(b.Context(), pod), "the termination is in progress")
 
 				p.change(func() { p.down = false })
-				wait(14 * second)
-				require.Contains(b, []v1.PodPhase{v1.PodFailed, v1.PodSucceeded}, b.lastStatus().Phase)
+				wait(7 * second) // at most 5 s until the next list, after which Stop is called, and 2 s for two lists that show the end
+				require.Len(b, b.stops(), 1, "the calls that have failed are not in it")
+				require.Zero(b, b.stops()[0].timeout)
+				require.Equal(b, v1.PodFailed, b.lastStatus().Phase)
 				wait(20 * second)
 				require.Empty(b, p.storedUIDs())
 			})
@@ -107,8 +103,8 @@ func TestStopIsRepeatedUntilAWholePodEnds(t *testing.T) {
 // While the PodRuntime is down, the pod waits and shows the error of Create. Create is called again only after a list, of
 // which there is one every 5 s, has succeeded and lacks the pod, because the failed call may have had an effect.
 func TestCreateIsRepeatedAfterAList(t *testing.T) {
-	onPodRuntimeListedEvery5s(t, func(b *testbed, p *fakePodRuntime) {
-		wait(second)
+	onPodRuntimePolledEvery5s(t, func(b *testbed, p *fakePodRuntime) {
+		wait(second) // the list at 0 s has succeeded
 		p.change(func() { p.down = true })
 		b.create(podOf(container("app")))
 		wait(30 * second)
@@ -126,7 +122,7 @@ func TestCreateIsRepeatedAfterAList(t *testing.T) {
 
 // Create returns an errdefs.ErrInvalidInput. It is not called again, and the pod fails with the text of the error.
 func TestCreateIsNotRepeatedForAnInvalidPod(t *testing.T) {
-	onPodRuntimeListedEvery5s(t, func(b *testbed, p *fakePodRuntime) {
+	onPodRuntimePolledEvery5s(t, func(b *testbed, p *fakePodRuntime) {
 		wait(second)
 		p.change(func() { p.createErr = errdefs.InvalidInput("no such queue") })
 		b.create(podOf(container("app")))
@@ -138,15 +134,14 @@ func TestCreateIsNotRepeatedForAnInvalidPod(t *testing.T) {
 	})
 }
 
-// Create fails with an errdefs.ErrInvalidInput, although an earlier Create, which the test makes, has already started the pod. So
-// the provider stops the pod. It ignores its stop signal, and then vanishes from the lists: its end is unknown, and the provider
-// reports it as failed.
+// Create fails with an errdefs.ErrInvalidInput, but the pod runs nevertheless: the test has started it. The provider stops the pod,
+// which ignores its stop signal and then vanishes from the lists. How it has ended is unknown, so it is reported as failed.
 func TestAnInvalidPodThatRunsNeverthelessEnds(t *testing.T) {
-	onPodRuntimeListedEvery5s(t, func(b *testbed, p *fakePodRuntime) {
+	onPodRuntimePolledEvery5s(t, func(b *testbed, p *fakePodRuntime) {
 		wait(second)
 		pod := podOf(container("app"))
 		b.rt.scripts["app"] = lifecycletest.Script{IgnoreTerm: true}
-		require.NoError(b, p.Create(b.Context(), pod)) // as if a Create that fails had started it
+		require.NoError(b, p.Create(b.Context(), pod)) // as if the Create that fails had started it
 		p.change(func() { p.createErr = errdefs.InvalidInput("no such queue") })
 		b.create(pod)
 		wait(5 * second)
@@ -159,7 +154,7 @@ func TestAnInvalidPodThatRunsNeverthelessEnds(t *testing.T) {
 
 // Create returns an error, but takes effect 3 s later. The list of 5 s has the pod, so that Create is not called again.
 func TestACreateThatTakesEffectLateIsNotRepeated(t *testing.T) {
-	onPodRuntimeListedEvery5s(t, func(b *testbed, p *fakePodRuntime) {
+	onPodRuntimePolledEvery5s(t, func(b *testbed, p *fakePodRuntime) {
 		wait(second)
 		p.change(func() { p.createErr = errAway })
 		pod := podOf(container("app"))
@@ -177,7 +172,7 @@ func TestACreateThatTakesEffectLateIsNotRepeated(t *testing.T) {
 // has failed, and the provider forgets it. Then the Create takes effect after all. The provider does not know the listed pod,
 // and stops and deletes it as an orphan, a minute after the first list that has it.
 func TestALateCreateIsCleanedUp(t *testing.T) {
-	onPodRuntimeListedEvery5s(t, func(b *testbed, p *fakePodRuntime) {
+	onPodRuntimePolledEvery5s(t, func(b *testbed, p *fakePodRuntime) {
 		wait(second)
 		p.change(func() { p.down = true })
 		pod := podOf(container("app"))
@@ -196,9 +191,9 @@ func TestALateCreateIsCleanedUp(t *testing.T) {
 	})
 }
 
-// Create gets no answer, and later Stop. Each call is cut off at its time limit, 2 min or 30 s, and repeated.
+// Create gets no answer, and neither does Stop later. Each call is cut off at its time limit, 2 min or 30 s, and repeated.
 func TestHangingCallsAreRepeated(t *testing.T) {
-	onPodRuntimeListedEvery5s(t, func(b *testbed, p *fakePodRuntime) {
+	onPodRuntimePolledEvery5s(t, func(b *testbed, p *fakePodRuntime) {
 		b.rt.scripts["app"] = lifecycletest.Script{ExitAfterTerm: second}
 		p.change(func() { p.hangingCalls = 1 })
 		pod := podOf(container("app"))
@@ -211,14 +206,14 @@ func TestHangingCallsAreRepeated(t *testing.T) {
 		wait(50 * second)
 		require.Equal(b, v1.PodSucceeded, b.lastStatus().Phase)
 		require.Len(b, b.stops(), 1, "the repeated Stop")
-		require.InDelta(b, 100-30-5, b.stops()[0].timeout, 1, "30 s for the call that hangs, and a pause of 5 s")
+		require.EqualValues(b, 100-30-5, b.stops()[0].timeout, "30 s for the call that hangs, and a pause of 5 s")
 	})
 }
 
 // A list that began at 5 s, before Create at 6 s, arrives at 8 s and lacks the pod. The pod must not count as missing: the
 // list that begins at 10 s and arrives at 13 s has it running.
 func TestAListOlderThanThePodIsIgnored(t *testing.T) {
-	onPodRuntimeListedEvery5s(t, func(b *testbed, p *fakePodRuntime) {
+	onPodRuntimePolledEvery5s(t, func(b *testbed, p *fakePodRuntime) {
 		wait(4 * second)
 		p.change(func() { p.listDelay = 3 * second })
 		wait(2 * second)
@@ -233,7 +228,7 @@ func TestAListOlderThanThePodIsIgnored(t *testing.T) {
 // An agent restarts while the PodRuntime is down. Until the first list, which has the running pod, Pods fails, so that a drain
 // waits, and GetPods waits. Adopt is not needed, and fails.
 func TestARestartedAgentWaitsForTheFirstList(t *testing.T) {
-	onPodRuntimeListedEvery5s(t, func(b *testbed, p *fakePodRuntime) {
+	onPodRuntimePolledEvery5s(t, func(b *testbed, p *fakePodRuntime) {
 		b.create(podOf(container("app")))
 		wait(6 * second)
 		require.NoError(b, b.Close(b.Context()))
@@ -258,7 +253,7 @@ func TestARestartedAgentWaitsForTheFirstList(t *testing.T) {
 // keeps running. It no longer has "gone", which is deleted. "replaced" has a new UID there: the new pod starts when the old one
 // has ended.
 func TestARestartedAgentAdoptsTheListedPods(t *testing.T) {
-	onPodRuntimeListedEvery5s(t, func(b *testbed, p *fakePodRuntime) {
+	onPodRuntimePolledEvery5s(t, func(b *testbed, p *fakePodRuntime) {
 		b.rt.scripts["app"] = lifecycletest.Script{ExitAfterTerm: 12 * second}
 		pod, gone, replaced := podOf(container("app")), podNamed("gone", container("app")), podNamed("replaced", container("app"))
 		for _, pod := range []*v1.Pod{pod, gone, replaced} {
@@ -290,30 +285,30 @@ func TestARestartedAgentAdoptsTheListedPods(t *testing.T) {
 	})
 }
 
-// The lists lack a running pod from 6 s on. It fails only after the second list without it, at 11 s, which is requested because
-// the list at 10 s lacks the pod.
+// The lists lack a running pod from 6 s on. The list at 10 s is the first, and the provider requests a second one, at 11 s. Only
+// then is the pod terminated. Its termination requests a list too, at 12 s, which has nothing to stop: the pod has failed.
 func TestAPodMissingFromTwoListsHasFailed(t *testing.T) {
-	onPodRuntimeListedEvery5s(t, func(b *testbed, p *fakePodRuntime) {
+	onPodRuntimePolledEvery5s(t, func(b *testbed, p *fakePodRuntime) {
 		b.create(podOf(container("app")))
 		wait(6 * second)
 		p.change(func() { p.notListed["uid"] = true })
-		wait(5 * second)
-		require.Equal(b, v1.PodRunning, b.lastStatus().Phase, "one list may be wrong")
+		wait(5 * second) // until 11 s
+		require.Equal(b, v1.PodRunning, b.lastStatus().Phase, "it would have failed by now if one list were enough")
 		wait(second)
 		require.Equal(b, v1.PodFailed, b.lastStatus().Phase)
 		require.Equal(b, "ContainerStatusUnknown", terminatedState(b, b.lastStatus(), "app").Reason)
 	})
 }
 
-// A pod is reported as Failed although it still runs: two lists of the PodRuntime lack it, or it is killed before its Create has
-// taken effect. Its termination finds nothing to stop, and ends at once. The next list, about 5 s later, has the pod as running.
-// The pod must then be stopped, with what is left of the first termination's 30 s, and Delete must not be called before it has
+// A pod is reported as Failed although it still runs: the lists at 10 and 11 s lack it, or it is killed at 6 s, before its Create
+// has taken effect. Its termination finds nothing to stop, and ends at once. 7 s after the termination began, two lists have had
+// the pod as running again. It is then stopped with the 23 s that are left of the 30 s, and Delete is not called before it has
 // ended.
 func TestALostPodThatRunsAgainIsStopped(t *testing.T) {
 	for name, lose := range map[string]func(*testbed, *fakePodRuntime, *v1.Pod){
 		"two lists lack the pod": func(_ *testbed, p *fakePodRuntime, pod *v1.Pod) {
 			p.change(func() { p.notListed[pod.UID] = true })
-			wait(6 * second)
+			wait(6 * second) // until 12 s
 			p.change(func() { p.notListed[pod.UID] = false })
 		},
 		"killed before its Create has taken effect": func(b *testbed, p *fakePodRuntime, pod *v1.Pod) {
@@ -328,7 +323,7 @@ func TestALostPodThatRunsAgainIsStopped(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			onPodRuntimeListedEvery5s(t, func(b *testbed, p *fakePodRuntime) {
+			onPodRuntimePolledEvery5s(t, func(b *testbed, p *fakePodRuntime) {
 				b.rt.scripts["app"] = lifecycletest.Script{ExitAfterTerm: 12 * second}
 				pod := podOf(container("app"))
 				b.create(pod)
@@ -338,9 +333,9 @@ func TestALostPodThatRunsAgainIsStopped(t *testing.T) {
 				require.Equal(b, v1.PodFailed, b.lastStatus().Phase)
 				require.Empty(b, b.stops())
 
-				wait(6 * second) // a list has the pod again
+				wait(7 * second)
 				require.Len(b, b.stops(), 1)
-				require.InDelta(b, 30-5, b.stops()[0].timeout, 2)
+				require.EqualValues(b, 30-7, b.stops()[0].timeout)
 				b.deleteWithGrace(pod, 30)
 				wait(3 * second)
 				require.Zero(b, p.countOf(&p.deletes), "the pod still runs")
@@ -355,7 +350,7 @@ func TestALostPodThatRunsAgainIsStopped(t *testing.T) {
 
 // A list has a pod twice: once as running and once as failed. The pod may run, so it must not be reported as ended.
 func TestAPodListedTwiceIsRunningIfOneEntryIs(t *testing.T) {
-	onPodRuntimeListedEvery5s(t, func(b *testbed, p *fakePodRuntime) {
+	onPodRuntimePolledEvery5s(t, func(b *testbed, p *fakePodRuntime) {
 		b.create(podOf(container("app")))
 		p.change(func() {
 			ended := podOf(container("app"))
@@ -371,7 +366,7 @@ func TestAPodListedTwiceIsRunningIfOneEntryIs(t *testing.T) {
 // 65 s, a minute later, stops those that are still unknown. CreatePod is called for all of them at 65 s too, and races
 // with that list: it may be refused for a pod that is being stopped already. Each pod for which it succeeds keeps running.
 func TestAnOrphanThatIsCreatedInTimeRunsOn(t *testing.T) {
-	onPodRuntimeListedEvery5s(t, func(b *testbed, p *fakePodRuntime) {
+	onPodRuntimePolledEvery5s(t, func(b *testbed, p *fakePodRuntime) {
 		wait(second)
 		var pods []*v1.Pod
 		for i := range 500 {
@@ -379,7 +374,7 @@ func TestAnOrphanThatIsCreatedInTimeRunsOn(t *testing.T) {
 			pods = append(pods, pod)
 			require.NoError(b, p.Create(b.Context(), pod))
 		}
-		wait(63 * second)
+		wait(63 * second) // until 64 s
 		refused := map[types.UID]bool{}
 		<-time.After(second) // unlike wait, this does not wait for the list of 65 s, with which CreatePod must race
 		for _, pod := range pods {
@@ -405,7 +400,7 @@ func TestHooksOfAWholePodNeedACommandRunner(t *testing.T) {
 		"a CommandRunner":     {options: []func(*virtualkubelet.Options){withCommandRunner}, stop: stop{id: "uid/app", timeout: 30 - 10, at: (6 + 10) * second}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			onPodRuntimeListedEvery5s(t, func(b *testbed, _ *fakePodRuntime) {
+			onPodRuntimePolledEvery5s(t, func(b *testbed, _ *fakePodRuntime) {
 				pod := podOf(withSleepHook("app", 10))
 				b.create(pod)
 				wait(6 * second)
@@ -421,7 +416,7 @@ func TestHooksOfAWholePodNeedACommandRunner(t *testing.T) {
 // The number of Statuses calls does not grow with the number of pods: 1,000 pods are listed by one call in each interval of
 // 5 s.
 func TestStatusesIsCalledOncePerIntervalForAllPods(t *testing.T) {
-	onPodRuntimeListedEvery5s(t, func(b *testbed, p *fakePodRuntime) {
+	onPodRuntimePolledEvery5s(t, func(b *testbed, p *fakePodRuntime) {
 		for i := range 1000 {
 			b.create(podNamed(strconv.Itoa(i), container("app")))
 		}
@@ -434,7 +429,7 @@ func TestStatusesIsCalledOncePerIntervalForAllPods(t *testing.T) {
 // Create has failed and is repeated after 10 s. In the meantime UpdatePod gets the pod without containers, which no API server
 // has. The repeated Create must not panic.
 func TestUpdatePodWithoutContainersBeforeCreate(t *testing.T) {
-	onPodRuntimeListedEvery5s(t, func(b *testbed, p *fakePodRuntime) {
+	onPodRuntimePolledEvery5s(t, func(b *testbed, p *fakePodRuntime) {
 		p.change(func() { p.createErr = errAway })
 		pod := podOf(container("app"))
 		b.create(pod)
