@@ -113,7 +113,7 @@ func (c *containerd) testStopIsShortened(t *testing.T) {
 // The output of a command has stdout and stderr, and its exit code becomes an error.
 func (c *containerd) testExec(t *testing.T) {
 	_, id := c.startReady(t, "exec", "obedient:1")
-	output, err := c.runtime.RunInContainer(t.Context(), id, []string{"/bin/sh", "-c", "echo out; echo err >&2; exit 3"}, 0)
+	output, err := c.runtime.RunInContainer(t.Context(), id, []string{"/bin/sh", "-c", "echo out; echo err >&2; exit 3"}, noTimeout)
 	require.Equal(t, "out\nerr\n", string(output))
 	require.EqualError(t, err, "command /bin/sh exited with 3")
 }
@@ -165,12 +165,12 @@ func (c *containerd) testContainerHasExitedOrIsUnknown(t *testing.T) {
 	_, id := c.startReady(t, "gone", "obedient:1")
 	require.NoError(t, c.runtime.StopContainer(t.Context(), id, 60))
 	require.NoError(t, c.runtime.StopContainer(t.Context(), id, 60), "stopping an exited container is no error")
-	_, err := c.runtime.RunInContainer(t.Context(), id, []string{"/bin/true"}, 0)
+	_, err := c.runtime.RunInContainer(t.Context(), id, []string{"/bin/true"}, noTimeout)
 	require.ErrorContains(t, err, "CONTAINER_EXITED")
 	awaitExit(t, c.runtime.Exited(id))
 
 	c.requireUnknown(t, "unknown")
-	_, err = c.runtime.RunInContainer(t.Context(), "unknown", []string{"/bin/true"}, 0)
+	_, err = c.runtime.RunInContainer(t.Context(), "unknown", []string{"/bin/true"}, noTimeout)
 	require.ErrorIs(t, err, lifecycle.ErrContainerNotFound)
 	awaitExit(t, c.runtime.Exited("unknown"))
 }

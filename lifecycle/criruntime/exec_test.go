@@ -16,6 +16,9 @@ import (
 	"github.com/kubegrace/kubegrace/lifecycle/criruntime"
 )
 
+// noTimeout means that RunInContainer sets no limit.
+const noTimeout = 0
+
 // RunInContainer turns the reply of ExecSync into output and an error. The output is stdout and then stderr. An exit code
 // becomes an error that has neither the arguments nor the output of the command. An unknown container is
 // ErrContainerNotFound.
@@ -37,7 +40,7 @@ func TestRunInContainer(t *testing.T) {
 			cri.exec = func(context.Context, *runtimeapi.ExecSyncRequest) (*runtimeapi.ExecSyncResponse, error) {
 				return test.reply, test.replyErr
 			}
-			output, err := cri.dial(t, criruntime.Options{}).RunInContainer(t.Context(), "server-0", []string{"ls", "-a"}, 0)
+			output, err := cri.dial(t, criruntime.Options{}).RunInContainer(t.Context(), "server-0", []string{"ls", "-a"}, noTimeout)
 			require.Equal(t, test.output, string(output))
 			if test.want == "" {
 				require.NoError(t, err)
@@ -93,7 +96,6 @@ func TestRunInContainerEndsACommandAtItsTimeout(t *testing.T) {
 	require.ErrorIs(t, err, context.DeadlineExceeded)
 	<-cancelled
 
-	const noTimeout = 0
 	ctx, cancel := context.WithCancel(t.Context())
 	returned := make(chan error)
 	go func() {

@@ -113,8 +113,12 @@ func (k kubelet) runSandbox(t testing.TB, pod *v1.Pod) string {
 	return sandbox.GetPodSandboxId()
 }
 
-// firstRun is the attempt of a container that is created for the first time.
-const firstRun = 0
+// These are the attempts of a container: the numbers of its earlier runs.
+const (
+	firstRun = iota
+	secondRun
+	thirdRun
+)
 
 // createRequest returns the kubelet's request to create a container. attempt is the number of earlier runs.
 func createRequest(t testing.TB, pod *v1.Pod, c *v1.Container, sandbox string, attempt uint32) *runtimeapi.CreateContainerRequest {

@@ -11,9 +11,9 @@ import (
 	"github.com/kubegrace/kubegrace/lifecycle/criruntime"
 )
 
-// callAll calls every method of a runtime, and returns the errors by the names of the methods. With a nil pod it calls only
+// errorsOfMethods calls every method of a runtime, and returns the errors by the names of the methods. With a nil pod it calls only
 // the methods that take a pod.
-func callAll(t *testing.T, r *criruntime.Runtime, pod *v1.Pod) map[string]error {
+func errorsOfMethods(t *testing.T, r *criruntime.Runtime, pod *v1.Pod) map[string]error {
 	t.Helper()
 	ctx, errs := t.Context(), map[string]error{}
 	_, errs["Running"] = r.Running(ctx, pod)
@@ -42,7 +42,7 @@ func TestMisuse(t *testing.T) {
 		"a nil pod":      {runtime: newFake().dial(t, criruntime.Options{}), pod: nil, want: "the pod is nil"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			for method, err := range callAll(t, test.runtime, test.pod) {
+			for method, err := range errorsOfMethods(t, test.runtime, test.pod) {
 				require.EqualError(t, err, test.want, method)
 			}
 		})

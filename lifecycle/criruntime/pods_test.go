@@ -17,15 +17,15 @@ import (
 	"github.com/kubegrace/kubegrace/lifecycle/criruntime"
 )
 
-// Pods reads a pod that a kubelet has started back from the runtime: its identity, labels, grace period, hook, ports, network
-// and state.
+// A kubelet has started a pod. Pods rebuilds the pod from what the runtime knows: identity, labels, grace period, preStop hook,
+// ports, network and state. The kubelet's own labels are left out.
 func TestPodsReadsTheKubeletsLabelsAndAnnotations(t *testing.T) {
 	cri := newFake()
 	cri.network = &runtimeapi.PodSandboxNetworkStatus{Ip: "10.0.0.7", AdditionalIps: []*runtimeapi.PodIP{{Ip: "fd00::7"}}}
-	runtime := cri.dial(t, criruntime.Options{HostIP: "192.0.2.1"})
+	runtime := cri.dial(t, criruntime.Options{HostIP: hostIP})
 	hook := v1.LifecycleHandler{HTTPGet: &v1.HTTPGetAction{Path: "/bye", Port: intstr.FromString("admin")}}
 	pod := podWithGrace("web", 45, withHook(hook), func(pod *v1.Pod) {
-		pod.Labels = map[string]string{"app": "web", "io.kubernetes.pod.name": "overwritten by the kubelet"}
+		pod.Labels = map[string]string{"app": "web", "io.kubernetes.pod.name": "the kubelet writes its own value over this one"}
 		pod.Annotations = map[string]string{"kubernetes.io/config.source": "file"}
 		pod.Spec.HostNetwork, pod.Spec.HostPID = false, true
 		pod.Spec.Containers[0].Ports = []v1.ContainerPort{{Name: "admin", ContainerPort: 8081}}
@@ -33,8 +33,8 @@ func TestPodsReadsTheKubeletsLabelsAndAnnotations(t *testing.T) {
 		pod.Spec.Containers = append(pod.Spec.Containers, v1.Container{Name: "log", Image: "fluent"})
 	})
 	_, ids := kubeletOf(runtime).runPod(t, pod)
-	cri.containers[ids[0]].config.Image.Image = "sha256:1"      // the image that the kubelet has pulled for busybox
-	cri.containers[ids[1]].config.Image.UserSpecifiedImage = "" // a runtime that does not store it
+	cri.containers[ids[0]].config.Image.Image = "sha256:1"      // as in a kubelet, the ID of the pulled image; UserSpecifiedImage is "busybox"
+	cri.containers[ids[1]].config.Image.UserSpecifiedImage = "" // as in a runtime that does not store this field; Image is "fluent"
 
 	pods, err := runtime.Pods(t.Context())
 	require.NoError(t, err)
@@ -48,13 +48,15 @@ func TestPodsReadsTheKubeletsLabelsAndAnnotations(t *testing.T) {
 	require.Equal(t, pod.Spec, got.Spec)
 	require.Nil(t, got.DeletionGracePeriodSeconds)
 	require.Equal(t, v1.PodRunning, got.Status.Phase)
-	require.Equal(t, "192.0.2.1", got.Status.HostIP)
+	require.Equal(t, hostIP, got.Status.HostIP)
 	require.Equal(t, "10.0.0.7", got.Status.PodIP)
 	require.Equal(t, []v1.PodIP{{IP: "10.0.0.7"}, {IP: "fd00::7"}}, got.Status.PodIPs)
 	require.ElementsMatch(t, ids, runningIDs(t, runtime, got))
 	require.Equal(t, "fake://"+ids[0], got.Status.ContainerStatuses[0].ContainerID)
 	require.False(t, got.Status.ContainerStatuses[0].State.Running.StartedAt.IsZero())
 }
+
+const hostIP = "192.0.2.1"
 
 // podNode is a fake runtime on which a kubelet starts the pod shop/web.
 type podNode struct {
@@ -67,7 +69,7 @@ type podNode struct {
 func newPodNode(t *testing.T) podNode {
 	t.Helper()
 	cri := newFake()
-	runtime := cri.dial(t, criruntime.Options{HostIP: "192.0.2.1"})
+	runtime := cri.dial(t, criruntime.Options{HostIP: hostIP})
 	return podNode{fake: cri, kubelet: kubeletOf(runtime), runtime: runtime}
 }
 
@@ -90,6 +92,7 @@ func (n podNode) onlyStatus(t *testing.T) v1.ContainerStatus {
 	t.Helper()
 	pod := n.onlyPod(t)
 	require.Len(t, pod.Spec.Containers, 1)
+	require.Len(t, pod.Status.ContainerStatuses, 1)
 	return pod.Status.ContainerStatuses[0]
 }
 
@@ -129,7 +132,7 @@ func TestPodsHasTheNewestRunOfAContainer(t *testing.T) {
 	n, pod := newPodNode(t), podWithGrace("web", 30)
 	sandbox, ids := n.runPod(t, pod)
 	n.exit(ids[0], 1)
-	n.start(t, n.create(t, pod, &pod.Spec.Containers[0], sandbox, 1))
+	n.start(t, n.create(t, pod, &pod.Spec.Containers[0], sandbox, secondRun))
 	require.EqualValues(t, 1, n.onlyStatus(t).RestartCount)
 	require.NotNil(t, n.onlyStatus(t).State.Running)
 }
@@ -138,8 +141,8 @@ func TestPodsHasTheNewestRunOfAContainer(t *testing.T) {
 func TestPodsHasARunningContainerOnce(t *testing.T) {
 	n, pod := newPodNode(t), podWithGrace("web", 30)
 	sandbox, _ := n.runPod(t, pod)
-	n.start(t, n.create(t, pod, &pod.Spec.Containers[0], sandbox, 1))
-	n.create(t, pod, &pod.Spec.Containers[0], sandbox, 2)
+	n.start(t, n.create(t, pod, &pod.Spec.Containers[0], sandbox, secondRun))
+	n.create(t, pod, &pod.Spec.Containers[0], sandbox, thirdRun)
 	require.NotNil(t, n.onlyStatus(t).State.Running)
 }
 
@@ -168,8 +171,8 @@ func TestPodsOfAContainerInAnUnknownState(t *testing.T) {
 	require.NotNil(t, n.onlyStatus(t).State.Running)
 }
 
-// A pod has eight sandboxes of earlier boots, of which the runtime knows no network, and a ready one. Pods takes the network from
-// the ready one.
+// A pod has eight sandboxes of earlier boots, of which the runtime knows no network, and a ready one on the host's network. Pods
+// takes the network from the ready one.
 func TestPodsUsesTheReadySandbox(t *testing.T) {
 	n := newPodNode(t)
 	for range 8 {
@@ -181,15 +184,15 @@ func TestPodsUsesTheReadySandbox(t *testing.T) {
 	require.True(t, n.onlyPod(t).Spec.HostNetwork)
 }
 
-// A pod on the host's network has the host's IP.
+// A pod on the host's network, as each pod of podWithGrace is, has the host's IP.
 func TestPodsOnTheHostNetwork(t *testing.T) {
 	n := newPodNode(t)
 	n.runPod(t, podWithGrace("web", 30))
 	require.True(t, n.onlyPod(t).Spec.HostNetwork)
-	require.Equal(t, "192.0.2.1", n.onlyPod(t).Status.PodIP)
+	require.Equal(t, hostIP, n.onlyPod(t).Status.PodIP)
 }
 
-// The runtime cannot tell the network of a pod's sandbox. Pods lists the pod nevertheless.
+// The runtime fails to answer which network a pod's sandbox has. Pods lists the pod nevertheless.
 func TestPodsWithAnUnknownNetwork(t *testing.T) {
 	n := newPodNode(t)
 	n.runPod(t, podWithGrace("web", 30))
