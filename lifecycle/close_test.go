@@ -104,8 +104,8 @@ func TestNothingBeginsAfterClose(t *testing.T) {
 	}
 }
 
-// A start function returns after Close. A start that returns late stops its container by a termination of its own, but not
-// after Close: there is no other termination, and Start returns ErrClosed.
+// KillPod gives up while a start function has not returned. Then the terminator is closed, and the function returns. Without Close,
+// Start would begin another termination, which stops the container. After Close it begins none, and returns ErrClosed.
 func TestAStartThatReturnsAfterCloseBeginsNoTermination(t *testing.T) {
 	inBubble(t, graceSeconds(2), func(b *testBed) {
 		b.addToSpec("app")
@@ -121,7 +121,7 @@ func TestAStartThatReturnsAfterCloseBeginsNoTermination(t *testing.T) {
 		close(release)
 		require.ErrorIs(b, started(), lifecycle.ErrClosed)
 		newest, _ := b.Termination(b.pod)
-		require.Same(b, ended, newest)
+		require.Same(b, ended, newest, "no other termination has begun")
 	}, giveUpAfterOneSecond)
 }
 

@@ -111,9 +111,10 @@ func TestKillContainerIsUnsupportedForAPodStopper(t *testing.T) {
 	}, withPodStopper)
 }
 
-// Container b is killed 12 times, each time in a new run with another ID, while the postStart hook of container app runs, so that
-// the terminator remembers all stops. More than ten runs of a container in one termination look like a runtime that changes its
-// IDs, and further stops pause. KillContainer does not pause: the 12 kills take no time.
+// A termination pauses before it stops a container for the eleventh time, because a runtime that gives the container a new ID in
+// every list would make it stop without end. KillContainer has no such pause: container b is killed 12 times, each time as a new run,
+// and that takes no time. The postStart hook of container app runs meanwhile, because the terminator remembers the stops of
+// ended runs only while a call for the pod is in progress.
 func TestKillContainerManyTimesDuringPostStart(t *testing.T) {
 	inBubble(t, graceSeconds(30), func(b *testBed) {
 		b.addAppWithPostStart(sleepHandler(3600), lifecycletest.Script{})
@@ -156,11 +157,12 @@ func (r runtimeWithoutBegan) Running(ctx context.Context, pod *v1.Pod) ([]lifecy
 	return containers, err
 }
 
-// Container a is killed, and started again with its old ID. The lists have no Began, but one of them lacked the ID, so it is a
-// later run: its postStart hook runs, and the next KillContainer runs its preStop hook and gives it the whole grace period of 5 s.
-// All this happens while the postStart hook of container b is running, for which the terminator keeps the first stop of a.
+// Container a is killed, and started again with its old ID at 10 s. The lists do not say when a run began, but one of them has lacked
+// the ID, so the second run is known to be another one: its postStart hook runs, and the next KillContainer runs its preStop hook
+// and grants the whole 5 s again. The postStart hook of container b runs all the time, because the terminator remembers the stops
+// of ended runs only while a call for the pod is in progress.
 func TestAnIDThatIsUsedAgainDuringPostStart(t *testing.T) {
-	inBubble(t, 5, func(b *testBed) {
+	inBubble(t, graceSeconds(5), func(b *testBed) {
 		a := containerNamed("a")
 		b.addMainWithHook("a", scriptedExec(), lifecycletest.Script{})
 		b.pod.Spec.Containers[0].Lifecycle.PostStart = scriptedExec()
@@ -175,7 +177,7 @@ func TestAnIDThatIsUsedAgainDuringPostStart(t *testing.T) {
 		result, err := b.KillContainer(b.Context(), b.pod, a, lifecycle.ContainerRequest{})
 		require.NoError(b, err)
 		require.Equal(b, lifecycle.OutcomeGraceful, result.Outcome)
-		require.Equal(b, []stopCall{{5, 0}, {5, 10_000}}, b.stopCalls("a"))
+		require.Equal(b, []stopCall{{timeoutSeconds: 5, atMilliseconds: 0}, {timeoutSeconds: 5, atMilliseconds: 10_000}}, b.stopCalls("a"))
 		require.Len(b, b.rt.Execs(), 3, "two preStop hooks and a postStart hook")
 		require.NoError(b, ended())
 	}, func(o *lifecycle.TerminatorOptions) { o.Runtime = runtimeWithoutBegan{o.Runtime} })

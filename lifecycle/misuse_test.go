@@ -264,7 +264,8 @@ func TestMisuseContextThatHasEndedBeforeTheFirstList(t *testing.T) {
 	})
 }
 
-// The caller overwrites its pod after Terminate has returned. The termination has its own copy: the hook and the stop run.
+// The caller overwrites its pod after Terminate has returned. The termination has its own copy: the hook and the stop run. The runtime
+// lists the container only for the pod as it was (withoutOtherPods).
 func TestMisusePodIsOverwrittenDuringItsTermination(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		tr := newLoggedTerminator(t, lifecycle.TerminatorOptions{Runtime: runtimeRunning(containerNamed("a")).withoutOtherPods()})
@@ -279,7 +280,8 @@ func TestMisusePodIsOverwrittenDuringItsTermination(t *testing.T) {
 }
 
 // The first StopContainer call of a KillContainer fails after 2 s. The caller has stopped waiting after 1 s, and then overwrites
-// its pod. StopContainer is called again nevertheless, and stops the container.
+// its pod. StopContainer is called again nevertheless, and stops the container, which the runtime lists only for the pod as it was
+// (withoutOtherPods).
 func TestMisusePodIsOverwrittenDuringKillContainer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		runtime := runtimeRunning(containerNamed("a")).withoutOtherPods()
@@ -328,8 +330,8 @@ func TestMisuseForgetBeforeTheFirstList(t *testing.T) {
 	})
 }
 
-// Each list has the container with a new ID. The termination must not call the runtime in a busy loop (more than 150 stops),
-// and gives up GiveUpAfter past the deadline of 2 s. Its error and the log ask for the cause.
+// Each list has the container with a new ID. The termination gives up GiveUpAfter (2 min) past the deadline of 2 s. It must not call
+// the runtime in a busy loop: it makes at most 150 stops in these 122 s. Its error and the log ask for the cause.
 func TestMisuseNewIDInEachList(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		began := time.Now()

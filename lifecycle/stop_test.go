@@ -15,9 +15,9 @@ import (
 	"github.com/kubegrace/kubegrace/lifecycle/lifecycletest"
 )
 
-// StopContainer ends the container and returns an error nevertheless. It is called again only if the next list has the container.
-// That is not so, and the outcome is Graceful; the result keeps the error. The runtime polls every 10 s: the container is stopped
-// after the list at 10 s and exits at 13 s, and the next list is at 20 s.
+// The runtime is listed every 10 s. The container is stopped after the list at 10 s and exits at 13 s, but StopContainer returns an
+// error. The list at 20 s lacks the container, so StopContainer is not called again. The outcome is Graceful, and the result has
+// the error.
 func TestFailedStopOfAnEndedContainerIsReported(t *testing.T) {
 	inBubble(t, graceSeconds(30), func(b *testBed) {
 		b.addMain("app", lifecycletest.Script{ExitAfterTerm: 3 * time.Second})
@@ -147,8 +147,9 @@ func TestStopJustAfterTheDeadlineKeepsTheMinimumTimeout(t *testing.T) {
 	}
 }
 
-// The first StopContainer call fails after 3 s. The second begins after a pause of 0.1 s and does not return. It is given up 1 s
-// (GiveUpAfter) after the deadline, at 6 s. The error says how long the second call took, 6 s - 3.1 s, not how long both did.
+// The first StopContainer call fails after 3 s. The second begins after a pause of 0.1 s and does not return. It is given up at
+// 6 s, which is 1 s (GiveUpAfter) after the deadline of 5 s. The error says how long the second call took, 6 s - 3.1 s = 2.9 s, not
+// how long both did.
 func TestErrorOfAHangingStopHasItsOwnTime(t *testing.T) {
 	inBubble(t, graceSeconds(5), func(b *testBed) {
 		b.addToSpec("app")

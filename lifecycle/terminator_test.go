@@ -49,7 +49,7 @@ func TestArgumentsAreNotChanged(t *testing.T) {
 }
 
 // KillContainer records its Killing event with the message of the request, in which the container's name replaces its ID, as in
-// the kubelet. It does not if the ID is a part of the name: "web is to go" would become "wweb is to go".
+// the kubelet. An ID that is a part of the name is not replaced: with the ID "eb", "web is to go" would become "wweb is to go".
 func TestIDInTheMessageOfTheKillingEvent(t *testing.T) {
 	for id, message := range map[string]string{"3f4e": "3f4e is to go", "eb": "web is to go"} {
 		inBubble(t, graceSeconds(60), func(b *testBed) {

@@ -23,7 +23,7 @@ func TestAwayMakesCallsFail(t *testing.T) {
 		began := time.Now()
 		require.ErrorIs(t, rt.StopContainer(t.Context(), "app", 30), lifecycletest.ErrAway)
 		require.Equal(t, time.Second, time.Since(began))
-		_, err := rt.RunInContainer(t.Context(), "app", []string{"true"}, 0)
+		_, err := rt.RunInContainer(t.Context(), "app", []string{"true"}, noTimeout)
 		require.ErrorIs(t, err, lifecycletest.ErrAway)
 
 		<-time.After(2 * time.Second)

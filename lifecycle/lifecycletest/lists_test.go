@@ -49,8 +49,8 @@ func TestRunningOfANilPod(t *testing.T) {
 	require.ErrorContains(t, err, "the pod is nil")
 }
 
-// Running is called with a context that ends after 10 s, for a pod with the containers web and app. app exits after 1 s, so only
-// a list that is taken before has it. When the list is taken, and when Running returns, is as Lists says.
+// Running is called for a pod with the containers web and app, with a context that ends after 10 s. Lists says when the list is
+// taken, and when Running returns. app exits after 1 s, so only a list that is taken before that has it.
 func TestRunningFollowsLists(t *testing.T) {
 	broken := errors.New("broken pipe")
 	for name, test := range map[string]struct {

@@ -16,7 +16,10 @@ import (
 	"github.com/kubegrace/kubegrace/lifecycle/lifecycletest"
 )
 
-const second = time.Second
+const (
+	second    = time.Second
+	noTimeout = 0 // of RunInContainer
+)
 
 // pod is the pod of all tests; no test changes it.
 var pod = &v1.Pod{
@@ -127,8 +130,8 @@ func TestRunInContainer(t *testing.T) {
 	}
 	for name, test := range map[string]struct {
 		script  lifecycletest.Script
-		timeout time.Duration // 0: none
-		took    time.Duration
+		timeout time.Duration // noTimeout: none
+		took    time.Duration // how long RunInContainer takes; zero: it returns at once
 		output  string
 		err     string
 	}{
@@ -162,10 +165,10 @@ func TestRunInContainer(t *testing.T) {
 // A command cannot run in an unknown or an exited container, and the errors distinguish the two.
 func TestRunInContainerNeedsARunningContainer(t *testing.T) {
 	rt := lifecycletest.NewRuntime()
-	_, err := rt.RunInContainer(t.Context(), "app", []string{"true"}, 0)
+	_, err := rt.RunInContainer(t.Context(), "app", []string{"true"}, noTimeout)
 	require.ErrorIs(t, err, lifecycle.ErrContainerNotFound)
 	rt.Start(pod, "app", "app", lifecycletest.Script{})
 	rt.Exit("app")
-	_, err = rt.RunInContainer(t.Context(), "app", []string{"true"}, 0)
+	_, err = rt.RunInContainer(t.Context(), "app", []string{"true"}, noTimeout)
 	require.EqualError(t, err, "container has exited")
 }
