@@ -20,7 +20,7 @@ func optional(set bool, seconds int64) *int64 {
 }
 
 // checkForContainer on random values: the grace period is that of the deletion, or else of the probe that has failed, or
-// else of the spec, or else the minimum.
+// else of the spec, or else the minimum. The probe's does not count if the spec has none.
 func FuzzForContainer(f *testing.F) {
 	f.Add(true, int64(5), true, int64(10), true, int64(20), true, int64(30), "StartupProbe")
 	f.Add(false, int64(0), true, int64(10), true, int64(20), true, int64(30), "LivenessProbe")
@@ -41,7 +41,8 @@ func FuzzForPod(f *testing.F) {
 	})
 }
 
-// checkForDelete on random values: the requested grace period decides, or else that of the spec, or else 0.
+// checkForDelete on random values: the requested grace period decides, or else that of the spec, or else 0. A negative one becomes
+// 1. A pod without a node, or with the phase Failed or Succeeded, always has 0.
 func FuzzForDelete(f *testing.F) {
 	f.Add(true, int64(30), true, int64(5), "node-1", "Running")
 	f.Add(true, int64(-1), false, int64(0), "node-1", "Failed")
@@ -78,7 +79,7 @@ func FuzzForSoftEviction(f *testing.F) {
 	})
 }
 
-// checkForNodeShutdown on random values: the shorter of spec and bucket decides.
+// checkForNodeShutdown on random values: the shorter of the spec's grace period and the seconds of the bucket decides.
 func FuzzForNodeShutdown(f *testing.F) {
 	f.Add(true, int64(60), int64(20))
 	f.Add(false, int64(0), int64(-1))

@@ -10,9 +10,9 @@ import (
 	"github.com/kubegrace/kubegrace/graceperiod"
 )
 
-// The result begins with the pod's current grace period. The grace period of the deletion replaces it if it is shorter,
-// or if the result is still 0, and then the override does in the same way. If none of the three is set, the spec
-// decides. The result is at least 1 s, and never more than a current grace period.
+// ForPod takes the pod's current grace period, then that of the deletion, and then the override. Each replaces the one before if it
+// is shorter, or if the one before is 0. If none of the three is set, the spec decides. The result is at least 1 s, and never more
+// than a current grace period.
 func TestForPod(t *testing.T) {
 	for _, c := range []struct {
 		name      string

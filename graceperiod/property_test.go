@@ -64,8 +64,8 @@ func checkForContainer(t *testing.T, deletion, startup, liveness, spec *int64, r
 	requireExplained(t, seconds, graceperiod.ExplainContainer(pod, &pod.Spec.Containers[0], reason))
 }
 
-// The first grace period that is set decides: that of the deletion, of the failed probe, of the spec, or else the minimum.
-// Each is unset, negative, 0, 5 s, and the largest number, in all combinations.
+// The first grace period that is set decides: that of the deletion, of the failed probe, of the spec, or else the minimum. The
+// probe's does not count if the spec has none. Each is unset, negative, 0, 5 s, and the largest number, in all combinations.
 func TestForContainerAtEdgeValues(t *testing.T) {
 	values := []*int64{nil, seconds(math.MinInt64), seconds(0), seconds(5), seconds(math.MaxInt64)}
 	for _, reason := range []graceperiod.KillReason{"", graceperiod.ReasonUnknown, graceperiod.ReasonStartupProbe, graceperiod.ReasonLivenessProbe, graceperiod.ReasonFailedPostStartHook} {
@@ -149,8 +149,8 @@ func checkForDelete(t *testing.T, spec, requested *int64, node string, phase v1.
 	require.Equal(t, deleteOptions(&want), options, "the strategy agrees")
 }
 
-// The requested grace period decides, or else that of the spec, or else 0. Both are edge values or unset, in all
-// combinations, with and without a node, and in all phases of the pod.
+// The requested grace period decides, or else that of the spec, or else 0. A negative one becomes 1. A pod without a node, or with
+// the phase Failed or Succeeded, always has 0. Both grace periods are edge values or unset, in all combinations.
 func TestForDeleteAtEdgeValues(t *testing.T) {
 	for _, spec := range optionalEdges() {
 		for _, requested := range optionalEdges() {
