@@ -47,7 +47,8 @@ func TestForUpdateOfAStoredPod(t *testing.T) {
 	}
 }
 
-// ForUpdate is called for every pod that is admitted, so it must not allocate.
+// ForUpdate switches on the features that a stored pod uses already. It is called for every pod that is admitted, so it must not
+// allocate.
 func TestForUpdateAllocatesNothing(t *testing.T) {
 	old, off := tenContainers(), allOff()
 	require.Zero(t, testing.AllocsPerRun(100, func() { _ = off.ForUpdate(old) }))

@@ -20,7 +20,7 @@ func TestStrategicMergePatchMergesConditions(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, v1.PodFailed, got.Status.Phase)
 	require.Len(t, got.Status.Conditions, 2, "Ready and PodScheduled")
-	require.Equal(t, v1.ConditionFalse, got.Status.Conditions[0].Status)
+	require.Contains(t, got.Status.Conditions, v1.PodCondition{Type: v1.PodReady, Status: v1.ConditionFalse})
 	require.NotEqual(t, before.ResourceVersion, got.ResourceVersion)
 	require.Equal(t, before.Generation, got.Generation, "only a new spec changes the generation")
 	require.Equal(t, got, c.pod(t, "web"))

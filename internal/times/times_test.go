@@ -16,7 +16,8 @@ func TestWholeSeconds(t *testing.T) {
 	for remaining, want := range map[time.Duration]int64{
 		math.MinInt64: 0, -time.Hour: 0, 0: 0,
 		900*time.Millisecond - 1: 0, 900 * time.Millisecond: 1, time.Second: 1, 1900*time.Millisecond - 1: 1,
-		math.MaxInt64: math.MaxInt64 / int64(time.Second), math.MaxInt64 - times.Lag + 1: math.MaxInt64 / int64(time.Second),
+		math.MaxInt64:                 math.MaxInt64 / int64(time.Second),
+		math.MaxInt64 - times.Lag + 1: math.MaxInt64 / int64(time.Second), // with the 100 ms (Lag) it would overflow by 1 ns
 	} {
 		require.Equal(t, want, times.WholeSeconds(remaining), remaining)
 	}

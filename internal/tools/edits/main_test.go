@@ -60,10 +60,10 @@ func TestLimit(t *testing.T) {
 }
 `
 
-// Package a has five edits. Its own test kills one, and the test of package other, which knows the limit, another one. One
-// does not compile. Two survive: no test checks a number equal to the limit, or notices that Log is called. Packages that
-// are for tests alone are not edited, and the files stay as they are. The lines in the results are those of the constant
-// code.
+// Five edits (mutations) of package a are possible. Its own test kills one. The test of package other, which knows the limit, kills
+// another one. One does not compile. Two survive: no test checks a number equal to the limit, or notices that Log is called.
+// Packages that are for tests alone are not edited, and the files stay as they are. The lines in the results are those of the
+// constant code.
 func TestTestsKillEdits(t *testing.T) {
 	root := t.TempDir()
 	for name, content := range map[string]string{
@@ -76,7 +76,8 @@ func TestTestsKillEdits(t *testing.T) {
 		require.NoError(t, os.WriteFile(path, []byte(content), 0o600))
 	}
 	var out strings.Builder
-	require.ErrorContains(t, run(root, 1, 100, &out, io.Discard), "2 edits survived") // 100 is more edits than there are
+	const seed, mostEdits = 1, 100 // more than there are
+	require.ErrorContains(t, run(root, seed, mostEdits, &out, io.Discard), "2 edits survived")
 	file := filepath.Join(root, "a/a.go")
 	lines := strings.Split(strings.TrimSpace(strings.ReplaceAll(out.String(), file+":", "")), "\n")
 	slices.Sort(lines)
