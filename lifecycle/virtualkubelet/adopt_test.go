@@ -19,7 +19,7 @@ import (
 // restartAgent closes the provider, and makes another one that adopts the pod.
 func (b *testbed) restartAgent(adopted virtualkubelet.Adopted) {
 	require.NoError(b, b.Close(b.Context()))
-	b.Provider = b.provider()
+	b.Provider = b.newProvider()
 	require.NoError(b, b.Adopt(b.Context(), adopted))
 	synctest.Wait()
 }
@@ -79,7 +79,7 @@ func TestAnAdoptedPodDoesNotRepeatItsHook(t *testing.T) {
 // left. If it may have been deleted before the agent started, it gets 10 s. If the agent has learnt since that the pod was
 // not deleted, from Adopted.Alive or from a call of UpdatePod or CreatePod, only a difference of the clocks explains the
 // timestamp: the pod gets 30 s.
-func TestAliveOrALaterCallMakesADeletionNew(t *testing.T) {
+func TestAnAdoptedPodKnownAsNotDeletedHasItsWholeGracePeriod(t *testing.T) {
 	for name, test := range map[string]struct {
 		alive         bool                          // Adopted.Alive
 		betweenCall   func(*testbed, *v1.Pod) error // a call between Adopt and DeletePod that gets the pod as not deleted; nil: none

@@ -26,7 +26,7 @@ type endRecorder struct {
 	ends []string // "TIME CONTAINER ID"; TIME is the time since asContainerEnded
 }
 
-// asContainerEnded makes Options.ContainerEnded record its calls. It is an option for inBubble and testbed.provider.
+// asContainerEnded makes Options.ContainerEnded record its calls. It is an option for inBubble and newProvider.
 func (r *endRecorder) asContainerEnded(o *virtualkubelet.Options) {
 	began := time.Now()
 	o.ContainerEnded = func(_ context.Context, _ *v1.Pod, c *v1.Container, id string) error {
@@ -106,7 +106,7 @@ func TestContainerEndedForAContainerAdoptedAfterItsEnd(t *testing.T) {
 		require.NoError(b, b.Close(b.Context()))
 		b.rt.Exit("uid/one")
 
-		b.Provider = b.provider(ends.asContainerEnded)
+		b.Provider = b.newProvider(ends.asContainerEnded)
 		require.NoError(b, b.Adopt(b.Context(), adopted))
 		wait(5 * second)
 		b.rt.Exit("uid/two")

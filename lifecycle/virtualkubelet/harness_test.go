@@ -67,7 +67,7 @@ func inBubble(t *testing.T, do func(*testbed), change ...func(*virtualkubelet.Op
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		b := &testbed{T: t, rt: newScriptedRuntime(), events: &lifecycletest.Events{}, began: time.Now()}
-		b.Provider = b.provider(change...)
+		b.Provider = b.newProvider(change...)
 		defer func() { // also after a failure, which the bubble would hide otherwise
 			b.rt.Release()
 			require.NoError(t, b.Close(t.Context()))
@@ -79,8 +79,8 @@ func inBubble(t *testing.T, do func(*testbed), change ...func(*virtualkubelet.Op
 	})
 }
 
-// provider returns a new provider on the testbed's runtime, whose statuses go to notified.
-func (b *testbed) provider(change ...func(*virtualkubelet.Options)) *virtualkubelet.Provider {
+// newProvider returns a provider on the testbed's runtime, whose statuses go to notified.
+func (b *testbed) newProvider(change ...func(*virtualkubelet.Options)) *virtualkubelet.Provider {
 	opts := virtualkubelet.Options{Runtime: b.rt}
 	opts.Terminator.Events = b.events
 	record := judge.NewRecord()

@@ -159,7 +159,7 @@ func newRandomNode(b *testbed, kind string, seed uint64) *randomNode {
 
 // start starts an agent: a provider, whose statuses the runtime checks.
 func (n *randomNode) start() {
-	n.Provider = n.provider(func(o *virtualkubelet.Options) { o.Runtime = n.rt }, n.options)
+	n.Provider = n.newProvider(func(o *virtualkubelet.Options) { o.Runtime = n.rt }, n.options)
 	n.NotifyPods(n.Context(), n.rt.check)
 }
 

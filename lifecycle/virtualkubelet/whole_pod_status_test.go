@@ -16,8 +16,11 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown"
 )
 
-// report makes Statuses report this phase, and these states of the containers by name, for each pod.
-func (p *fakePodRuntime) report(phase v1.PodPhase, states map[string]v1.ContainerState) {
+// reportPhase makes Statuses report this phase for each pod, and no containers.
+func (p *fakePodRuntime) reportPhase(phase v1.PodPhase) { p.reportStates(phase, nil) }
+
+// reportStates makes Statuses report this phase for each pod, and these states of its containers, by name.
+func (p *fakePodRuntime) reportStates(phase v1.PodPhase, states map[string]v1.ContainerState) {
 	status := &v1.PodStatus{Phase: phase}
 	for name, state := range states {
 		status.ContainerStatuses = append(status.ContainerStatuses, v1.ContainerStatus{Name: name, State: state})
@@ -40,7 +43,7 @@ func TestAWholePodThatHasEndedIsNotStopped(t *testing.T) {
 		pod := podOf(withSleepHook("app", 20))
 		b.create(pod)
 		wait(6 * second)
-		p.report(v1.PodSucceeded, nil) // in the list that DeletePod requests
+		p.reportPhase(v1.PodSucceeded) // in the list that DeletePod requests
 		b.deleteWithGrace(pod, 30)
 		wait(30 * second)
 		require.Empty(b, b.stops())
@@ -55,9 +58,9 @@ func TestAWholePodThatHasEndedDoesNotRunAgain(t *testing.T) {
 	onPodRuntimePolledEvery5s(t, func(b *testbed, p *fakePodRuntime) {
 		b.create(podOf(withSleepHook("app", 20)))
 		wait(6 * second)
-		p.report(v1.PodSucceeded, nil)
+		p.reportPhase(v1.PodSucceeded)
 		wait(4500 * time.Millisecond) // until 10.5 s
-		p.report(v1.PodRunning, nil)
+		p.reportPhase(v1.PodRunning)
 		wait(second)
 		p.change(func() { p.reported = nil }) // from now on the lists have the real status
 		wait(20 * second)
@@ -75,7 +78,7 @@ func TestAWholePodThatHasEndedDoesNotRunAgain(t *testing.T) {
 // the hook of a container that does not run yet is not run.
 func TestAContainerThatDoesNotRunYetHasNoHook(t *testing.T) {
 	onPodRuntimePolledEvery5s(t, func(b *testbed, p *fakePodRuntime) {
-		p.report(v1.PodRunning, map[string]v1.ContainerState{
+		p.reportStates(v1.PodRunning, map[string]v1.ContainerState{
 			"app": {Running: &v1.ContainerStateRunning{}}, "late": {Waiting: &v1.ContainerStateWaiting{}},
 		})
 		pod := podOf(container("app"), withSleepHook("late", 10))
@@ -91,7 +94,7 @@ func TestAContainerThatDoesNotRunYetHasNoHook(t *testing.T) {
 // It has failed, although its container has succeeded.
 func TestALostPodHasFailedWhateverItsContainersDid(t *testing.T) {
 	onPodRuntimePolledEvery5s(t, func(b *testbed, p *fakePodRuntime) {
-		p.report(v1.PodRunning, map[string]v1.ContainerState{"app": {Terminated: &v1.ContainerStateTerminated{}}})
+		p.reportStates(v1.PodRunning, map[string]v1.ContainerState{"app": {Terminated: &v1.ContainerStateTerminated{}}})
 		b.create(podOf(container("app")))
 		wait(6 * second)
 		require.Equal(b, v1.PodRunning, b.lastStatus().Phase)
@@ -129,7 +132,6 @@ func TestCreateGetsNoContainerStatuses(t *testing.T) {
 		require.Greater(b, p.countOf(&p.creates), 1)
 		require.Empty(b, p.created.Status.ContainerStatuses)
 		require.Empty(b, p.created.Status.InitContainerStatuses)
-		b.deleteWithGrace(pod, 10)
 	})
 }
 

@@ -100,8 +100,8 @@ func TestStopIsRepeatedUntilAWholePodEnds(t *testing.T) {
 	}
 }
 
-// While the PodRuntime is down, the pod waits and shows the error of Create. Create is called again only after a list, of
-// which there is one every 5 s, has succeeded and lacks the pod, because the failed call may have had an effect.
+// The PodRuntime is down when a pod is created. The pod waits, and shows the error of Create. The failed call may have had an
+// effect, so Create is called again only after a list has succeeded and lacks the pod. There is a list every 5 s.
 func TestCreateIsRepeatedAfterAList(t *testing.T) {
 	onPodRuntimePolledEvery5s(t, func(b *testbed, p *fakePodRuntime) {
 		wait(second) // the list at 0 s has succeeded
@@ -216,9 +216,9 @@ func TestAListOlderThanThePodIsIgnored(t *testing.T) {
 	onPodRuntimePolledEvery5s(t, func(b *testbed, p *fakePodRuntime) {
 		wait(4 * second)
 		p.change(func() { p.listDelay = 3 * second })
-		wait(2 * second)
+		wait(2 * second) // until 6 s
 		b.create(podOf(container("app")))
-		wait(6 * second)
+		wait(6 * second) // until 12 s
 		require.Equal(b, v1.PodPending, b.lastStatus().Phase)
 		wait(2 * second)
 		require.Equal(b, v1.PodRunning, b.lastStatus().Phase)
@@ -233,7 +233,7 @@ func TestARestartedAgentWaitsForTheFirstList(t *testing.T) {
 		wait(6 * second)
 		require.NoError(b, b.Close(b.Context()))
 		p.change(func() { p.down = true })
-		b.Provider = b.provider(onFakePodRuntime(p))
+		b.Provider = b.newProvider(onFakePodRuntime(p))
 		_, err := b.Pods(b.Context())
 		require.Error(b, err)
 		ctx, cancel := context.WithTimeout(b.Context(), 10*second)
@@ -261,7 +261,7 @@ func TestARestartedAgentAdoptsTheListedPods(t *testing.T) {
 		}
 		wait(6 * second)
 		require.NoError(b, b.Close(b.Context()))
-		b.Provider = b.provider(onFakePodRuntime(p))
+		b.Provider = b.newProvider(onFakePodRuntime(p))
 		known, err := b.GetPods(b.Context())
 		require.NoError(b, err)
 		require.Len(b, known, 3)

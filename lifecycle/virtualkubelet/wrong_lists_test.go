@@ -97,8 +97,8 @@ func TestAdoptFailsIfTheRuntimeCannotList(t *testing.T) {
 }
 
 // A runtime that polls every 5 s has neither Exited nor exit codes. A pod is deleted at 7 s with 30 s. The list of 10 s
-// has its container running, so the stop gets the remaining 27 s. The lists of 15 and 20 s lack the container, and two lists
-// prove the end. StopTimeoutSlack must be long enough for both.
+// has its container running. The stop gets the remaining 27 s, and the container exits at once. The lists of 15 and 20 s lack the
+// container, and two lists prove the end. StopTimeoutSlack must be long enough for both.
 func TestAPollingRuntimeHasTimeForTwoLists(t *testing.T) {
 	inBubble(t, func(b *testbed) {
 		b.rt.knowsNoExitCodes = true
