@@ -79,7 +79,7 @@ func ExampleExplainContainer() {
 // A pod has its own 30 s at first. A hard eviction then shortens them to 1 s.
 func ExampleForPod() {
 	pod := web()
-	first, _ := graceperiod.ForPod(pod, 0, nil)
+	first, _ := graceperiod.ForPod(pod, 0, nil) // no grace period so far, and no override
 	evicted, shortened := graceperiod.ForPod(pod, first, ptr.To(graceperiod.ImmediateEvictionSeconds))
 	fmt.Println(first, evicted, shortened)
 	// Output: 30 1 true

@@ -10,6 +10,9 @@ import (
 	"github.com/kubegrace/kubegrace/graceperiod"
 )
 
+// noCurrent is the current grace period of a pod whose termination has not begun.
+const noCurrent = 0
+
 // ForPod takes the pod's current grace period, then that of the deletion, and then the override. Each replaces the one before if it
 // is shorter, or if the one before is 0. If none of the three is set, the spec decides. The result is at least 1 s, and never more
 // than a current grace period.
@@ -17,7 +20,7 @@ func TestForPod(t *testing.T) {
 	for _, c := range []struct {
 		name      string
 		pod       *v1.Pod
-		current   int64 // 0: the termination has not begun
+		current   int64 // zero: noCurrent
 		override  *int64
 		want      int64
 		isShorter bool // the result is shorter than current
@@ -63,7 +66,7 @@ func TestForPodDoesNotChangeItsArguments(t *testing.T) {
 	pod := podWithSpecAndDeletion(seconds(30), seconds(-5))
 	override := int64(-3)
 	before := pod.DeepCopy()
-	graceperiod.ForPod(pod, 0, &override)
+	graceperiod.ForPod(pod, noCurrent, &override)
 	require.Equal(t, before, pod)
 	require.Equal(t, int64(-3), override)
 }

@@ -305,7 +305,7 @@ func checkLeftOfDeletion(t *testing.T, grace *int64, end, now, later time.Time) 
 	pod.DeletionTimestamp = &metav1.Time{Time: end}
 	left := graceperiod.LeftOfDeletion(pod, now)
 	if end.IsZero() {
-		whole, _ := graceperiod.ForPod(pod, 0, nil)
+		whole, _ := graceperiod.ForPod(pod, noCurrent, nil)
 		require.Equal(t, whole, left)
 		return
 	}

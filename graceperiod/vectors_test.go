@@ -74,7 +74,6 @@ func TestVectorsForContainer(t *testing.T) {
 // For each case of testdata/vectors.yaml, ForPod returns what the kubelet's calculateEffectiveGracePeriod returns (Want). The
 // pods have no current grace period, so nothing is shortened.
 func TestVectorsForPod(t *testing.T) {
-	const noCurrent = 0
 	cases := readVectors(t).Pod.Cases
 	require.Len(t, cases, 5)
 	for _, c := range cases {

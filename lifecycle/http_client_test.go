@@ -52,8 +52,8 @@ func TestHangingServerIsAbandonedAtTheDeadline(t *testing.T) {
 			return client, nil
 		}
 		readsOnly      = dialPipe(readAll)
-		answersAPart   = dialPipe(answeringServer("HTTP/1.1 200", nil))
-		bodyIsUnending = dialPipe(answeringServer("HTTP/1.1 200 OK\r\n\r\nby", nil))
+		answersAPart   = dialPipe(answeringServer("HTTP/1.1 200"))
+		bodyIsUnending = dialPipe(answeringServer("HTTP/1.1 200 OK\r\n\r\nby"))
 	)
 	for name, test := range map[string]struct {
 		dial   func(context.Context, string, string) (net.Conn, error)
@@ -87,7 +87,7 @@ func TestFailedHookDoesNotDisturbOthers(t *testing.T) {
 		slowDial := func(ctx context.Context, network, address string) (net.Conn, error) {
 			select {
 			case <-time.After(2 * time.Second):
-				return dialPipe(answeringServer("HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n", nil))(ctx, network, address)
+				return dialPipe(answeringServer("HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n"))(ctx, network, address)
 			case <-ctx.Done():
 				return nil, context.Cause(ctx)
 			}
@@ -95,7 +95,7 @@ func TestFailedHookDoesNotDisturbOthers(t *testing.T) {
 		runner := NewHandlerRunner(HandlerRunnerOptions{HTTP: hookhttp.NewClient(slowDial)})
 		runHook := func(ctx context.Context) error {
 			action := &v1.HTTPGetAction{Host: "pod.example", Port: intstr.FromInt32(80)}
-			_, err := runner.Run(ctx, "", nil, nil, &v1.LifecycleHandler{HTTPGet: action})
+			_, err := runner.Run(ctx, "", nil, nil, &v1.LifecycleHandler{HTTPGet: action}) // a hook with a host needs neither pod nor container
 			return err
 		}
 		var hooks sync.WaitGroup
@@ -123,18 +123,17 @@ func TestConnectionIsNotKeptAlive(t *testing.T) {
 	})
 }
 
-// answeringServer is a server that reads a request, sends it to requests if that is not full, writes
-// a response, and waits until the client closes the connection.
-func answeringServer(response string, requests chan<- *http.Request) func(net.Conn) {
+// answeringServer is a server that reads a request, sends it to received, writes a response, and waits until the client closes
+// the connection.
+func answeringServer(response string, received ...chan<- *http.Request) func(net.Conn) {
 	return func(c net.Conn) {
 		defer readAll(c)
 		req, err := http.ReadRequest(bufio.NewReader(c))
 		if err != nil {
 			return // the client has closed the connection
 		}
-		select {
-		case requests <- req:
-		default:
+		for _, requests := range received {
+			requests <- req
 		}
 		_, _ = c.Write([]byte(response)) // the client may have closed the connection
 	}
@@ -161,7 +160,7 @@ func TestRedirectsAreFollowedTenTimesAtMost(t *testing.T) {
 	defer server.Close()
 	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, server.URL, http.NoBody)
 	require.NoError(t, err)
-	_, err = hookhttp.NewClient(nil).Do(req)
+	_, err = hookhttp.NewClient(nil).Do(req) // it dials as usual
 	require.ErrorContains(t, err, "stopped after 10 redirects")
 	require.Equal(t, 10, requests)
 }

@@ -113,8 +113,8 @@ func TestKillContainerIsUnsupportedForAPodStopper(t *testing.T) {
 
 // A termination pauses before it stops a container for the eleventh time, because a runtime that gives the container a new ID in
 // every list would make it stop without end. KillContainer has no such pause: container b is killed 12 times, each time as a new run,
-// and that takes no time. The postStart hook of container app runs meanwhile, because the terminator remembers the stops of
-// ended runs only while a call for the pod is in progress.
+// and that takes no time. The postStart hook of container app runs meanwhile: only during a termination or a call such as PostStart
+// does the terminator remember the stops of ended runs.
 func TestKillContainerManyTimesDuringPostStart(t *testing.T) {
 	inBubble(t, graceSeconds(30), func(b *testBed) {
 		b.addAppWithPostStart(sleepHandler(3600), lifecycletest.Script{})
@@ -159,8 +159,8 @@ func (r runtimeWithoutBegan) Running(ctx context.Context, pod *v1.Pod) ([]lifecy
 
 // Container a is killed, and started again with its old ID at 10 s. The lists do not say when a run began, but one of them has lacked
 // the ID, so the second run is known to be another one: its postStart hook runs, and the next KillContainer runs its preStop hook
-// and grants the whole 5 s again. The postStart hook of container b runs all the time, because the terminator remembers the stops
-// of ended runs only while a call for the pod is in progress.
+// and grants the whole 5 s again. The postStart hook of container b runs all the time: only during a termination or a call such as
+// PostStart does the terminator remember the stops of ended runs.
 func TestAnIDThatIsUsedAgainDuringPostStart(t *testing.T) {
 	inBubble(t, graceSeconds(5), func(b *testBed) {
 		a := containerNamed("a")

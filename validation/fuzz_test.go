@@ -174,7 +174,7 @@ func FuzzDropDisabledFields(f *testing.F) {
 			require.Equal(t, given, s, "nothing is dropped")
 		}
 		// ForUpdate switches on the features that s uses: it uses none any more.
-		validation.DropDisabledFields(s, nil, allOff())
+		dropFromNew(s, allOff())
 		require.Equal(t, allOff(), allOff().ForUpdate(s), "no sleep and no stop signal remains")
 	})
 }
@@ -194,7 +194,7 @@ func FuzzDecodedSpec(f *testing.F) {
 		require.Equal(t, len(errs) > 0, errs.ToAggregate() != nil, "ToAggregate formats all errors")
 		validation.WarnPodTermination(s, nil)
 		// ForUpdate switches on the features that s uses: it uses none any more.
-		validation.DropDisabledFields(s, nil, allOff())
+		dropFromNew(s, allOff())
 		require.Equal(t, allOff(), allOff().ForUpdate(s), "no sleep and no stop signal remains")
 	})
 }

@@ -13,7 +13,7 @@ import (
 func TestZeroOptionsHaveEveryFeatureOn(t *testing.T) {
 	require.Nil(t, validation.ValidatePodTermination(tenContainers(), validation.Options{}, nil))
 	s := tenContainers()
-	validation.DropDisabledFields(s, nil, validation.Options{})
+	dropFromNew(s, validation.Options{})
 	require.Equal(t, tenContainers(), s)
 }
 

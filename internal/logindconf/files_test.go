@@ -18,7 +18,7 @@ func fileSystem(content map[string]string) fstest.MapFS {
 	return host
 }
 
-// limitOf returns the limit of a host, and the file that sets it.
+// limitOf returns the limit of a host, and the file that sets it, as if there were no ignored files.
 func limitOf(host fs.FS, ignored ...string) (file string, limit time.Duration) {
 	if last := Last(Files(host, ignored...)); last != nil {
 		return last.Path, last.Limit
@@ -64,11 +64,12 @@ func TestTheLastFileSetsTheLimit(t *testing.T) {
 // There are drop-ins of the same name in /etc, with 60 s, and in /usr/lib, with 20 s. logind would read only the first. The
 // caller wants it to be ignored, so the second counts.
 func TestTheDropInIsIgnoredOnRequest(t *testing.T) {
+	const ignored = "/etc/systemd/logind.conf.d/zz.conf"
 	host := fileSystem(map[string]string{
 		"etc/systemd/logind.conf.d/zz.conf":     "[Login]\nInhibitDelayMaxSec=60\n",
 		"usr/lib/systemd/logind.conf.d/zz.conf": "[Login]\nInhibitDelayMaxSec=20\n",
 	})
-	file, limit := limitOf(host, "/etc/systemd/logind.conf.d/zz.conf")
+	file, limit := limitOf(host, ignored)
 	require.Equal(t, "/usr/lib/systemd/logind.conf.d/zz.conf", file, "the masked file counts again")
 	require.Equal(t, 20*time.Second, limit)
 }

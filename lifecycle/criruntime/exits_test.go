@@ -53,7 +53,7 @@ func TestExitIsDetected(t *testing.T) {
 	require.Eventually(t, func() bool { return len(cri.callsOf("ListContainers")) >= 3 }, waitAtMost, pollEvery)
 	requireNoExit(t, exited)
 
-	cri.exit(id, 0)
+	cri.exitWith(id, 0)
 	awaitExit(t, exited)
 	awaitExit(t, runtime.Exited(id))
 	awaitExit(t, runtime.Exited("unknown"))

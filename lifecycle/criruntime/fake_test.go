@@ -188,8 +188,8 @@ func (s *fake) callsOf(method string) []call {
 	return slices.DeleteFunc(slices.Clone(s.calls), func(c call) bool { return c.method != method })
 }
 
-// exit makes a container exit.
-func (s *fake) exit(id string, code int32) {
+// exitWith makes a container exit with a code.
+func (s *fake) exitWith(id string, code int32) {
 	s.change(id, func(c *runtimeapi.ContainerStatus) {
 		c.State, c.ExitCode = runtimeapi.ContainerState_CONTAINER_EXITED, code
 	})
@@ -284,7 +284,7 @@ func (s *fake) StopContainer(_ context.Context, request *runtimeapi.StopContaine
 	case absent:
 		return nil, status.Error(codes.NotFound, "no such container")
 	case runtimeapi.ContainerState_CONTAINER_RUNNING:
-		s.exit(request.GetContainerId(), 0)
+		s.exitWith(request.GetContainerId(), 0)
 	default:
 	}
 	return &runtimeapi.StopContainerResponse{}, nil

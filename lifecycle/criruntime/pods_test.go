@@ -131,7 +131,7 @@ func TestPodsIgnoresInvalidAnnotations(t *testing.T) {
 func TestPodsHasTheNewestRunOfAContainer(t *testing.T) {
 	n, pod := newPodNode(t), podWithGrace("web", 30)
 	sandbox, ids := n.runPod(t, pod)
-	n.exit(ids[0], 1)
+	n.exitWith(ids[0], 1)
 	n.start(t, n.create(t, pod, &pod.Spec.Containers[0], sandbox, secondRun))
 	require.EqualValues(t, 1, n.onlyStatus(t).RestartCount)
 	require.NotNil(t, n.onlyStatus(t).State.Running)
@@ -158,7 +158,7 @@ func TestPodsOfACreatedContainer(t *testing.T) {
 func TestPodsOfAnExitedContainer(t *testing.T) {
 	n := newPodNode(t)
 	_, ids := n.runPod(t, podWithGrace("web", 30))
-	n.exit(ids[0], 3)
+	n.exitWith(ids[0], 3)
 	require.EqualValues(t, 3, n.onlyStatus(t).State.Terminated.ExitCode)
 }
 
@@ -215,7 +215,7 @@ func TestPodsOmitsEndedPods(t *testing.T) {
 	runtime := cri.dial(t, criruntime.Options{})
 	kubelet := kubeletOf(runtime)
 	sandbox, ids := kubelet.runPod(t, podWithGrace("ended", 30))
-	cri.exit(ids[0], 0)
+	cri.exitWith(ids[0], 0)
 	cri.sandboxes[sandbox].State = runtimeapi.PodSandboxState_SANDBOX_NOTREADY
 	kubelet.runPod(t, podWithGrace("web", 30))
 	kubelet.runSandbox(t, podWithGrace("begins", 30))
@@ -266,7 +266,7 @@ func TestPodsFailsIfOneCallIsUnanswered(t *testing.T) {
 			cri := newFake()
 			runtime := cri.dial(t, criruntime.Options{})
 			_, ids := kubeletOf(runtime).runPod(t, podWithGrace("web", 30))
-			cri.exit(ids[0], 0) // Pods asks for the ContainerStatus of exited containers
+			cri.exitWith(ids[0], 0) // Pods asks for the ContainerStatus of exited containers
 			cri.fail(method, status.Error(code, "away"))
 			_, err := runtime.Pods(t.Context())
 			require.Error(t, err, "%s %s", method, code)
@@ -288,7 +288,7 @@ func TestPodsOmitsARemovedContainer(t *testing.T) {
 	cri := newFake()
 	runtime := cri.dial(t, criruntime.Options{})
 	_, ids := kubeletOf(runtime).runPod(t, podWithGrace("web", 30))
-	cri.exit(ids[0], 0)
+	cri.exitWith(ids[0], 0)
 	cri.fail("ContainerStatus", status.Error(codes.NotFound, "gone"))
 	pods, err := runtime.Pods(t.Context())
 	require.NoError(t, err)
@@ -317,7 +317,7 @@ func TestPodStatusReplacesContainerStatuses(t *testing.T) {
 		ids[name] = kubelet.create(t, pod, &v1.Container{Name: name}, sandbox, firstRun)
 		kubelet.start(t, ids[name])
 	}
-	cri.exit(ids["web"], 3)
+	cri.exitWith(ids["web"], 3)
 	before := pod.DeepCopy()
 
 	got := runtime.PodStatus(t.Context(), pod)
@@ -338,7 +338,7 @@ func TestPodStatusIsNilIfTheRuntimeCannotTellIt(t *testing.T) {
 	runtime := cri.dial(t, criruntime.Options{})
 	pod := podWithGrace("web", 30)
 	_, ids := kubeletOf(runtime).runPod(t, pod)
-	cri.exit(ids[0], 3)
+	cri.exitWith(ids[0], 3)
 	require.NotNil(t, runtime.PodStatus(t.Context(), pod))
 	require.Nil(t, runtime.PodStatus(t.Context(), podWithGrace("unknown", 30)))
 	cri.fail("ContainerStatus", status.Error(codes.Unavailable, "away"))
@@ -355,7 +355,7 @@ func TestPodStatusKeepsTheStatusOfARemovedContainer(t *testing.T) {
 	runtime := cri.dial(t, criruntime.Options{})
 	pod := podWithGrace("web", 30)
 	_, ids := kubeletOf(runtime).runPod(t, pod)
-	cri.exit(ids[0], 3)
+	cri.exitWith(ids[0], 3)
 	pod.Status.ContainerStatuses = []v1.ContainerStatus{{Name: "web", ContainerID: "fake://old"}}
 	cri.fail("ContainerStatus", status.Error(codes.NotFound, "removed meanwhile"))
 	require.Equal(t, "fake://old", runtime.PodStatus(t.Context(), pod).ContainerStatuses[0].ContainerID)
@@ -368,7 +368,7 @@ func TestPodStatusOfAContainerWithALostExitCode(t *testing.T) {
 	runtime := cri.dial(t, criruntime.Options{})
 	pod := podWithGrace("web", 30)
 	_, ids := kubeletOf(runtime).runPod(t, pod)
-	cri.exit(ids[0], 3)
+	cri.exitWith(ids[0], 3)
 	cri.fail("ContainerStatus", status.Error(codes.Internal, "exit code is lost"))
 	lost := runtime.PodStatus(t.Context(), pod).ContainerStatuses[0].State.Terminated
 	require.EqualValues(t, 137, lost.ExitCode)

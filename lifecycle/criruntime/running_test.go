@@ -41,7 +41,7 @@ func TestRunning(t *testing.T) {
 			running, unknown, exited := ids[0], ids[1], ids[2]
 			created := kubelet.create(t, pod, &v1.Container{Name: "created"}, sandbox, firstRun)
 			cri.change(unknown, func(c *runtimeapi.ContainerStatus) { c.State = runtimeapi.ContainerState_CONTAINER_UNKNOWN })
-			cri.exit(exited, 0)
+			cri.exitWith(exited, 0)
 
 			got, err := runtime.Running(t.Context(), pod)
 			require.NoError(t, err)
@@ -87,7 +87,7 @@ func TestRunningFindsUnlabelledContainersByTheirSandbox(t *testing.T) {
 	labelled, unlabelled := ids[0], kubelet.create(t, pod, &v1.Container{Name: "other"}, sandbox, firstRun)
 	cri.containers[unlabelled].config.Labels = nil
 	require.Equal(t, []string{labelled}, runningIDs(t, runtime, pod))
-	cri.exit(labelled, 0)
+	cri.exitWith(labelled, 0)
 	require.Empty(t, runningIDs(t, runtime, pod))
 
 	cri.containers[labelled].config.Labels = nil
