@@ -53,18 +53,15 @@ func refusedPods(n *node.Node) (isStatic map[types.UID]bool) {
 	return isStatic
 }
 
-// updateAdmission updates the snapshot that Admit reads. It is called after each step of the core (package node), and after
-// each write to the log. While the log is being read, the snapshot stays: only the log says which pods to refuse. The mutex is
-// held.
+// updateAdmission replaces the snapshot that Admit reads. It is called after each step of the core (package node), and after
+// each write to the log. The mutex is held.
 func (s *shell) updateAdmission() {
-	snapshot := s.admission.Load()
-	refusesForGood := snapshot.refuses && snapshot.until.IsZero()
 	switch {
 	case s.node.Refuses():
-		if !refusesForGood { // the many steps of a drain need only one snapshot
-			s.admission.Store(&admissionSnapshot{refuses: true})
-		}
-	case s.node.State() != node.StateAwaitingLog:
+		s.admission.Store(&admissionSnapshot{refuses: true})
+	case s.node.State() == node.StateAwaitingLog:
+		// The log is being read, and only it says which pods to refuse: the snapshot stays.
+	default:
 		refused := refusedPods(s.node)
 		if s.isWriting() {
 			s.refuseAcceptedStaticPods(refused)
@@ -73,13 +70,13 @@ func (s *shell) updateAdmission() {
 	}
 }
 
-// refuseAcceptedStaticPods adds the static pods whose final statuses the API server has accepted, until the write to the log that
-// is under way has ended, even if it fails. Otherwise such a pod could run again before the log has the acceptance. If the agent
-// then died, the next agent would send the old final status for a running pod. The mutex is held.
-func (s *shell) refuseAcceptedStaticPods(isStatic map[types.UID]bool) {
+// refuseAcceptedStaticPods adds the static pods whose final statuses the API server has accepted to refused. It is called while
+// the log is being written: until the log has the acceptance, such a pod must not run again. Otherwise, if the agent died, the
+// next agent would send the old final status for the running pod. The mutex is held.
+func (s *shell) refuseAcceptedStaticPods(refused map[types.UID]bool) {
 	for _, p := range s.node.PodsOf(s.node.Shutdown()) {
 		if p.Static && p.StatusAccepted {
-			isStatic[p.Key] = true
+			refused[p.Key] = p.Static
 		}
 	}
 }
@@ -94,9 +91,11 @@ func (s *shell) admits(pod *v1.Pod) bool {
 	if pod == nil {
 		return true
 	}
-	isStatic, isRefused := snapshot.pods[podkey.Of(pod)]
+	key := podkey.Of(pod)
+	isStatic, isRefused := snapshot.pods[key]
 	if isStatic {
-		s.step(node.StaticPodStarts{Key: podkey.Of(pod)}) // unless its kill is in progress, the next call of Admit admits the pod
+		// Unless a kill of the pod is in progress, the core drops its pending final status, and a later Admit admits the pod.
+		s.step(node.StaticPodStarts{Key: key})
 	}
 	return !isRefused
 }

@@ -119,7 +119,7 @@ func (s *shell) callOnPlan(e node.Effect) {
 	}, noInput)
 }
 
-// objectsOf returns the API objects of pods, as they were last listed.
+// objectsOf returns the API objects of these pods, as they were last listed.
 func objectsOf(pods []*node.Pod) []*v1.Pod {
 	objects := make([]*v1.Pod, len(pods))
 	for i, p := range pods {
@@ -193,23 +193,27 @@ func answerOf(err error) answer {
 func (s *shell) logDrainTime(e node.Effect) {
 	shutdown := e.Shutdown
 	logger := klog.FromContext(s.ctx).WithValues("kind", shutdown.Kind, "origin", shutdown.Origin, "setBy", s.timeSetBy(shutdown))
-	if len(s.schedule) > 0 || !shutdown.HostEnd.IsZero() { // otherwise the time follows from the pods, which are not listed yet
+	isTimeKnown := len(s.schedule) > 0 || !shutdown.HostEnd.IsZero() // otherwise it follows from the pods, which are not listed yet
+	if isTimeKnown {
 		logger = logger.WithValues("time", shutdown.WaitEnd().Sub(s.now()).Round(time.Millisecond))
 	}
 	s.logLines.Add(func() { logger.Info(e.Text) })
 }
 
-// timeSetBy says, for the log, what decides how much time a drain has. If the host waits for less than the requested
-// delay, it is the host's setting or the announcement; otherwise the options or, without a schedule, the pods.
+// timeSetBy says, for the log, what decides how much time a drain has: the host (hostTimeSetBy) if it waits for less than the
+// requested delay, otherwise the options. Without a schedule the host decides, or the pods if it has no limit.
 func (s *shell) timeSetBy(shutdown *node.Shutdown) string {
 	requested := s.requestedDelay()
-	announced := shutdown.HostEnd.Sub(shutdown.Began) // meaningless without a HostEnd
-	isShorter := announced < requested-times.Lag      // the event itself takes a few milliseconds to arrive
-	hostDecides := !shutdown.HostEnd.IsZero() && (isShorter || len(s.schedule) == 0)
+	hasSchedule := len(s.schedule) > 0
+	if hostHasLimit := !shutdown.HostEnd.IsZero(); hostHasLimit {
+		announced := shutdown.HostEnd.Sub(shutdown.Began)
+		isShorter := announced < requested-times.Lag // an announcement takes a few milliseconds to arrive
+		if isShorter || !hasSchedule {
+			return s.hostTimeSetBy(announced)
+		}
+	}
 	switch {
-	case hostDecides:
-		return s.hostTimeSetBy(announced)
-	case len(s.schedule) == 0:
+	case !hasSchedule:
 		return "the grace periods of the pods"
 	case requested < s.budget().Total():
 		return "Options.Plan.Limit"
@@ -218,14 +222,14 @@ func (s *shell) timeSetBy(shutdown *node.Shutdown) string {
 	}
 }
 
-// hostTimeSetBy says what decides how long the host waits after its announcement: its limit, if the time is about as long as the
-// granted delay, or else the announcement itself.
+// hostTimeSetBy says what decides that the host waits for the announced time: the setting that limits the delay, if the time is
+// about as long as the granted delay, or else the announcement itself.
 func (s *shell) hostTimeSetBy(announced time.Duration) string {
 	if h := s.host.Load(); h != nil {
 		granted, known := h.Granted()
-		isHostsLimit := known && (announced-granted).Abs() < time.Second
-		if isHostsLimit && h.LimitSetBy() != "" {
-			return h.LimitSetBy()
+		isAsGranted := known && (announced-granted).Abs() < time.Second
+		if setting := h.LimitSetBy(); isAsGranted && setting != "" {
+			return setting
 		}
 	}
 	return "the announcement"

@@ -1,7 +1,6 @@
 package shutdown
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -22,7 +21,7 @@ import (
 // if no host is watched.
 func (s *shell) startHost(ctx context.Context) (h *host.Host, ended <-chan error) {
 	if !s.watches() {
-		s.noteTried(&s.hostTried) // there is no lock that Ready could wait for
+		s.endFirstAttempt(&s.isLockAttemptOver) // there is no lock that Ready could wait for
 		s.logLines.Add(func() {
 			klog.FromContext(ctx).Info("No host is watched, only Trigger and TerminateAll drain", "reason", s.whyNotWatching)
 		})
@@ -39,7 +38,8 @@ func (s *shell) startHost(ctx context.Context) (h *host.Host, ended <-chan error
 	return h, result
 }
 
-// withDeadlineSinceBoot converts an event for the core: its deadline, which is by the system clock, then counts from the boot.
+// withDeadlineSinceBoot converts an event for the core (package node), whose times count from the boot. The event's deadline is
+// by the system clock, and Options.Clock may be another one: the time that is left is the same by both.
 func (s *shell) withDeadlineSinceBoot(event source.Event) source.Event {
 	if !event.Deadline.IsZero() {
 		event.Deadline = s.log.SinceBoot(s.opts.Clock.Now().Add(time.Until(event.Deadline)))
@@ -59,9 +59,8 @@ func (s *shell) HostEvent(event source.Event) {
 func (s *shell) HostPending(pending *source.Event, known bool, received time.Time) {
 	s.updateLimit()
 	in := node.HostAnswered{Known: known, WallTime: received}
-	// This call must return only after the step: the caller then knows that a shutdown is under way, and takes no lock.
 	if pending != nil {
-		<-s.openingOver
+		<-s.openingOver // the core must know of the shutdown when HostPending returns: the caller then takes no lock
 		event := s.withDeadlineSinceBoot(*pending)
 		in.Event = &event
 	}
@@ -71,12 +70,12 @@ func (s *shell) HostPending(pending *source.Event, known bool, received time.Tim
 // HostUnreached implements host.Listener. It tells the core (package node) that the host was not reached in time after the
 // start of Run, and whether the agent holds the previous agent's lock.
 func (s *shell) HostUnreached() {
-	in := node.HostUnreached{Adopted: s.host.Load().Adopted()}
-	s.stepAfterOpening(in)
+	holdsPreviousAgentsLock := s.host.Load().Adopted()
+	s.stepAfterOpening(node.HostUnreached{Adopted: holdsPreviousAgentsLock})
 }
 
-// HostTried implements host.Listener: it notes for Ready that the first attempt to get the lock is over.
-func (s *shell) HostTried() { s.noteTried(&s.hostTried) }
+// HostTried implements host.Listener: the first attempt to get the inhibitor lock is over, for which Ready waits.
+func (s *shell) HostTried() { s.endFirstAttempt(&s.isLockAttemptOver) }
 
 // HostCapped implements host.Listener: it logs that pods get less time, and records a Warning event on the node.
 func (s *shell) HostCapped(err error) {
@@ -92,7 +91,13 @@ func (s *shell) HostCapped(err error) {
 
 // updateLimit tells the core (package node) how long the host waits, by the host's newest grant.
 func (s *shell) updateLimit() {
-	if granted, known := s.host.Load().Granted(); known {
-		s.step(node.HostLimit(cmp.Or(granted, -1))) // a grant of 0 means that the host does not wait; a HostLimit of 0 means no limit
+	granted, known := s.host.Load().Granted()
+	if !known {
+		return
 	}
+	limit := node.HostLimit(granted)
+	if granted == 0 { // the host does not wait
+		limit = -1 // 0 would mean no limit
+	}
+	s.step(limit)
 }

@@ -54,7 +54,7 @@ func (s *shell) changeLock(e node.Effect) {
 	if h == nil {
 		return
 	}
-	if e.Do == node.KeepLock && s.hold == nil { // the shutdown begins
+	if shutdownBegins := e.Do == node.KeepLock && s.hold == nil; shutdownBegins {
 		s.hold = h.Suspend()
 		s.reportIfHostDoesNotWait(s.hold, s.log.TimeOf(e.Until))
 	}
@@ -84,8 +84,8 @@ func (s *shell) releaseLock() {
 	})
 }
 
-// reportIfHostDoesNotWait tells the core (package node) if the host does not wait for the drain: no lock is held, and none is
-// adopted by the time until. It does not block.
+// reportIfHostDoesNotWait tells the core (package node) if the host does not wait for the drain: no lock is held, and the attempt
+// to adopt the previous agent's lock gets none by the time until. It does not block.
 func (s *shell) reportIfHostDoesNotWait(hold *host.Hold, until time.Time) {
 	if hold.HostWaits() {
 		return

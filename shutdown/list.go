@@ -49,8 +49,8 @@ func (s *shell) list(e node.Effect) {
 // lacksIdentity reports whether a pod is nil, or has nothing that distinguishes it from other pods.
 func lacksIdentity(pod *v1.Pod) bool { return pod == nil || pod.UID == "" && pod.Name == "" }
 
-// podsWithTheSameKey returns an error text for each pod that has the key (UID or name) of another pod earlier in the list:
-// the manager takes the two for one pod and kills only one of them. Copies of a pod that has a UID are no error.
+// podsWithTheSameKey returns an error text for each pod whose key (its UID or, without one, its name) an earlier pod in the list
+// has too: the manager takes the two for one pod and kills only one of them. It is no error to list the same pod twice.
 func podsWithTheSameKey(pods []*v1.Pod) (texts []string) {
 	firsts := make(map[types.UID]*v1.Pod, len(pods))
 	for _, pod := range pods {
@@ -60,17 +60,19 @@ func podsWithTheSameKey(pods []*v1.Pod) (texts []string) {
 			firsts[key] = pod
 			continue
 		}
-		haveSameName := pod.UID != "" && klog.KObj(first) == klog.KObj(pod)
-		if isCopy := first == pod || haveSameName; !isCopy {
-			texts = append(texts, fmt.Sprintf("Options.ListPods lists the pods %s and %s, which are both known as %q: only one of them is killed",
-				klog.KObj(first), klog.KObj(pod), key))
+		haveSameUIDAndName := pod.UID != "" && klog.KObj(first) == klog.KObj(pod)
+		if isSamePod := first == pod || haveSameUIDAndName; isSamePod {
+			continue
 		}
+		texts = append(texts, fmt.Sprintf("Options.ListPods lists the pods %s and %s, which are both known as %q: only one of them is killed",
+			klog.KObj(first), klog.KObj(pod), key))
 	}
 	return texts
 }
 
-// priorities calls opts.PriorityOf, which may hang, for the priority classes of the pods. It returns plan options whose
-// PriorityOf returns the results. If these do not come in time, the error says so, and the classes count as unknown.
+// priorities calls opts.PriorityOf, which may hang, for the priority classes of the pods. It returns a copy of opts whose
+// PriorityOf only looks up the results. If these do not come within priorityTime, it returns an error too, and all classes but
+// the built-in ones count as unknown.
 func (s *shell) priorities(ctx context.Context, opts plan.Options, pods []*v1.Pod) (plan.Options, error) {
 	if opts.PriorityOf == nil {
 		return opts, nil
@@ -87,7 +89,8 @@ func (s *shell) priorities(ctx context.Context, opts plan.Options, pods []*v1.Po
 	return opts, err
 }
 
-// classValues returns the known values of the priority classes of those pods that have only the name of a class.
+// classValues returns the values of the priority classes of the pods, by class, as far as priorityOf knows them. It leaves out
+// pods that need no class, because they have spec.priority.
 func classValues(pods []*v1.Pod, priorityOf func(class string) (int32, bool)) map[string]int32 {
 	values := map[string]int32{}
 	for _, pod := range pods {
@@ -101,7 +104,7 @@ func classValues(pods []*v1.Pod, priorityOf func(class string) (int32, bool)) ma
 	return values
 }
 
-// listedPod converts a listed pod for the core (package node). opts resolves its priority class.
+// listedPod converts a listed pod for the core (package node). opts has the values of priority classes.
 func listedPod(pod *v1.Pod, opts plan.Options) node.Pod {
 	ready := podcondition.Get(&pod.Status, v1.PodReady)
 	return node.Pod{

@@ -4,9 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math"
 	"slices"
-	"time"
 
 	"github.com/kubegrace/kubegrace/shutdown/source"
 
@@ -137,7 +135,7 @@ func (m *Manager) Plan() plan.Plan {
 	if !m.isMade() {
 		return plan.Plan{Warnings: []string{errNotMade.Error()}}
 	}
-	limit := time.Duration(math.MaxInt64)
+	limit := noLimit
 	if h := m.shell.host.Load(); h != nil {
 		if delay, known := h.Granted(); known {
 			limit = delay

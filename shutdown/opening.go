@@ -14,9 +14,8 @@ import (
 // openTime is how long the opening waits for the state log to be read.
 const openTime = 100 * time.Millisecond
 
-// stepAfterOpening passes an input to the core (package node), once the opening is over: once the state log has been read, or
-// openTime has passed. It returns at once, even if the input has to wait for that, because its caller still has to take the
-// inhibitor lock.
+// stepAfterOpening passes an input to the core (package node), or keeps it for endOpening, if the opening is not over. It does not
+// wait for that, because its caller still has to take the inhibitor lock.
 func (s *shell) stepAfterOpening(in node.Input) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -27,8 +26,8 @@ func (s *shell) stepAfterOpening(in node.Input) {
 	}
 }
 
-// endOpening ends the opening, in which announcements wait for the state log, and passes those that have waited to the core
-// (package node). Further calls do nothing.
+// endOpening ends the opening, in which inputs such as announcements wait for the state log, and passes those that have waited
+// to the core (package node). Further calls do nothing.
 func (s *shell) endOpening() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -43,28 +42,32 @@ func (s *shell) endOpening() {
 	close(s.openingOver)
 }
 
-// endSlowOpening is called openTime after the start of Run, and ends the opening: announcements no longer wait for the log. If
-// the log is still being read, all pods are refused until it has been read, because it may have an unfinished shutdown.
+// endSlowOpening is called openTime after the start of Run: announcements no longer wait for the log.
 func (s *shell) endSlowOpening() {
-	defer s.endOpening()
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if isStillReading := s.node.State() == node.StateAwaitingLog; isStillReading {
-		logger := klog.FromContext(s.ctx)
-		s.logLines.Add(func() { logger.Info("Pods are refused until the state log has been read", "folder", s.opts.StateDir) })
-		refusing := *s.admission.Load()
-		refusing.refuses, refusing.until = true, time.Time{} // zero: updateAdmission ends it
-		s.admission.Store(&refusing)
-	}
+	s.refuseUntilLogIsRead()
+	s.endOpening()
 }
 
-// noteTried notes that one of the two first attempts is over: the one to get the inhibitor lock (hostTried) or the one to
-// lock the state folder (folderTried). tried is that field. Once both are over, the channel of Manager.Ready is closed.
-func (s *shell) noteTried(tried *bool) {
+// refuseUntilLogIsRead refuses all pods if the log is still being read, because it may have an unfinished shutdown. When the log
+// has been read, updateAdmission ends that.
+func (s *shell) refuseUntilLogIsRead() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	*tried = true
-	if s.hostTried && s.folderTried {
+	if s.node.State() != node.StateAwaitingLog {
+		return
+	}
+	logger := klog.FromContext(s.ctx)
+	s.logLines.Add(func() { logger.Info("Pods are refused until the state log has been read", "folder", s.opts.StateDir) })
+	s.admission.Store(&admissionSnapshot{refuses: true})
+}
+
+// endFirstAttempt sets isOver, which is isLockAttemptOver or isFolderAttemptOver. Once the first attempt to get the inhibitor
+// lock and the first attempt to lock the state folder are both over, the channel of Manager.Ready is closed.
+func (s *shell) endFirstAttempt(isOver *bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	*isOver = true
+	if s.isLockAttemptOver && s.isFolderAttemptOver {
 		s.closeReady()
 	}
 }

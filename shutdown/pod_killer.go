@@ -82,45 +82,53 @@ const writeTime = 100 * time.Millisecond
 // kill starts the call of Options.Killer for a pod. It reads the node's record of the pod (e.Pod) now, because the call
 // runs in another goroutine, and the next step of the core may change the record. The mutex is held.
 func (s *shell) kill(e node.Effect) {
-	pod, seconds, key := e.Pod.Object, e.Seconds, e.Pod.Key
-	setStatus := statusSetter(e.Pod.FinalPolicy(), podcondition.Generation(pod))
-	name, ref, keyBefore := pod.Namespace+"/"+pod.Name, klog.KObj(pod), podkey.Of(pod) // now, because the killer might change the *v1.Pod
-	hadFinalPhase := pod.Status.Phase == v1.PodSucceeded || pod.Status.Phase == v1.PodFailed
-	logWait := s.startWaitForLog()
+	pod, key, seconds := e.Pod.Object, e.Pod.Key, e.Seconds
+	request := KillRequest{GracePeriodSeconds: &seconds, SetStatus: statusSetter(e.Pod.FinalPolicy(), podcondition.Generation(pod))}
+	killsLogged := s.startWaitForLog()
 	var result KillResult
-	s.start(e, "Options.Killer for pod "+name, func(ctx context.Context) (err error) {
-		if logWait != nil {
-			_, _ = logWait.Wait(ctx) // the error does not matter: the pod is killed anyway
+	s.start(e, "Options.Killer for pod "+pod.Namespace+"/"+pod.Name, func(ctx context.Context) (err error) {
+		if killsLogged != nil {
+			_, _ = killsLogged.Wait(ctx) // the error does not matter: the pod is killed anyway
 		}
-		if logger := klog.FromContext(ctx).V(1); logger.Enabled() {
-			s.logLines.Add(func() {
-				logger.Info("Shutdown manager killing pod with gracePeriod", "pod", ref, "gracePeriod", seconds)
-			})
-		}
-		result, err = s.opts.Killer.KillPod(ctx, pod, KillRequest{GracePeriodSeconds: &seconds, SetStatus: setStatus})
-		if podkey.Of(pod) != keyBefore {
-			s.step(node.Failed{Text: fmt.Sprintf("Options.Killer has changed the UID or the name of pod %s, which may be killed twice", name)})
-		}
-		if result, err = awaitKill(ctx, result, err); err == nil {
-			s.logKilled(klog.FromContext(ctx), ref, hadFinalPhase, result.Outcome)
-		}
+		result, err = s.callKiller(ctx, pod, request)
 		return err
 	}, func(a answer) node.Input {
 		return node.Killed{Call: e.Call, Key: key, Outcome: result.Outcome, Status: result.Status, Err: a.err, NoRetry: a.noRetry}
 	})
 }
 
-// startWaitForLog starts to wait until the state log has the kills of this step, so that the next agent knows of them. The
-// future completes when the wait is over. A slow disk delays the kills by at most writeTime; a failed write, or a log that is
-// not read yet, does not delay them. All kills that follow the same write share the future. The result is nil if nothing is
-// stored. The mutex is held.
+// callKiller calls Options.Killer for a pod, waits until the kill is over (awaitKill), and logs the kill.
+func (s *shell) callKiller(ctx context.Context, pod *v1.Pod, request KillRequest) (KillResult, error) {
+	name, ref, key := pod.Namespace+"/"+pod.Name, klog.KObj(pod), podkey.Of(pod) // now, because the killer might change the pod
+	seconds := *request.GracePeriodSeconds
+	hadFinalPhase := pod.Status.Phase == v1.PodSucceeded || pod.Status.Phase == v1.PodFailed
+	logger := klog.FromContext(ctx)
+	if logger.V(1).Enabled() {
+		s.logLines.Add(func() {
+			logger.V(1).Info("Shutdown manager killing pod with gracePeriod", "pod", ref, "gracePeriod", seconds)
+		})
+	}
+	result, err := s.opts.Killer.KillPod(ctx, pod, request)
+	if podkey.Of(pod) != key {
+		s.step(node.Failed{Text: fmt.Sprintf("Options.Killer has changed the UID or the name of pod %s, which may be killed twice", name)})
+	}
+	if result, err = awaitKill(ctx, result, err); err != nil {
+		return result, err
+	}
+	s.logKilled(logger, ref, hadFinalPhase, result.Outcome)
+	return result, nil
+}
+
+// startWaitForLog returns a future that completes when the state log has the kills of this step, so that the next agent knows of
+// them, but after writeTime at the latest. It also completes if the write fails. All kills of one write share the future. The
+// result is nil if nothing is stored or the log has not been read yet: the kills then do not wait. The mutex is held.
 func (s *shell) startWaitForLog() *call.Future[struct{}] {
 	if written := s.newestWrite; written != nil && s.killsLogged == nil {
-		s.killsLogged = call.Start(s.ctx, s.calls, "the wait for the state log", func(ctx context.Context) (none struct{}, err error) {
+		s.killsLogged = call.Start(s.ctx, s.calls, "the wait for the state log", func(ctx context.Context) (struct{}, error) {
 			if _, err := written.Await(ctx, time.Now().Add(writeTime)); errors.Is(err, call.ErrTimeSpent) {
 				s.step(node.Failed{Text: "the state log was not written within " + writeTime.String() + ", killing pods anyway"})
 			}
-			return none, nil
+			return struct{}{}, nil
 		})
 	}
 	return s.killsLogged
@@ -138,9 +146,9 @@ func awaitKill(ctx context.Context, result KillResult, err error) (KillResult, e
 	return result, err
 }
 
-// logKilled logs that the killer has ended a pod. The verbosity is 1 if the outcome is good or not known, otherwise 0. It
-// is 0 too if the killer found nothing to stop although the pod's phase was not final: a killer that looks for the wrong
-// containers would otherwise end a drain at once, and nobody would see why.
+// logKilled logs that the killer has ended a pod. The verbosity is 1 if the outcome is good or not known, otherwise 0. If the
+// killer found nothing running, although the pod's phase was not final, the verbosity is 0 too: the killer may look for the wrong
+// containers.
 func (s *shell) logKilled(logger klog.Logger, pod klog.ObjectRef, hadFinalPhase bool, outcome string) {
 	text := "Shutdown manager finished killing pod"
 	switch {

@@ -44,7 +44,8 @@ func isDaemonSetPod(pod *v1.Pod) bool {
 	return owner != nil && owner.Kind == "DaemonSet"
 }
 
-// statusSetter returns a function, never nil, that applies a policy to the status of a pod with this generation.
+// statusSetter returns a function, never nil, that sets the final status of a pod with this generation. By the policy LeaveAsIs
+// the function changes nothing.
 func statusSetter(policy node.Policy, generation int64) func(*v1.PodStatus) {
 	if policy == node.LeaveAsIs {
 		return func(*v1.PodStatus) {}
@@ -68,8 +69,8 @@ func setTerminated(status *v1.PodStatus, generation int64) {
 	podcondition.SetObservedGeneration(status, v1.DisruptionTarget, generation)
 }
 
-// withFinalStatus returns a copy of a pod with its final status, by the policy of its shutdown. If the pod is to be deleted,
-// the copy gets a deletion timestamp, which tells the Reporter to delete the pod. Its time is the end of the pod (ended).
+// withFinalStatus returns a copy of a pod with its final status, by the policy of its shutdown. ended is when the pod ended. If
+// the pod is to be deleted, this is the deletion timestamp of the copy, which tells the Reporter to delete the pod.
 func withFinalStatus(p *node.Pod, ended time.Time) *v1.Pod {
 	pod, policy := *p.Object, p.FinalPolicy()
 	if p.Status != nil {
@@ -78,8 +79,8 @@ func withFinalStatus(p *node.Pod, ended time.Time) *v1.Pod {
 	pod.Status = *pod.Status.DeepCopy()
 	statusSetter(policy, podcondition.Generation(&pod))(&pod.Status)
 	if policy == node.Delete && pod.DeletionTimestamp == nil {
-		since, granted := metav1.NewTime(ended), p.GrantedSeconds
-		pod.DeletionTimestamp, pod.DeletionGracePeriodSeconds = &since, &granted
+		deleted, gracePeriod := metav1.NewTime(ended), p.GrantedSeconds
+		pod.DeletionTimestamp, pod.DeletionGracePeriodSeconds = &deleted, &gracePeriod
 	}
 	return &pod
 }
@@ -99,7 +100,7 @@ func (s *shell) askPolicies(ctx context.Context) {
 	s.step(p)
 }
 
-// policies asks Options.Policy for the pod policies of several kinds of shutdown.
+// policies asks Options.Policy for the pod policies of these kinds of shutdown.
 func (s *settings) policies(kinds []source.Kind) node.Policies {
 	p := node.Policies{Of: map[source.Kind]node.Policy{}, Errors: map[source.Kind]string{}}
 	for _, kind := range kinds {
@@ -116,7 +117,7 @@ func (s *settings) policies(kinds []source.Kind) node.Policies {
 // returned policy is valid nevertheless.
 func (s *settings) policy(kind source.Kind) (PodPolicy, error) {
 	policy := s.opts.Policy(kind)
-	if policy == PolicyDelete && !s.opts.Plan.Steps.Statuses {
+	if policy == PolicyDelete && s.flusher == nil {
 		return policy, fmt.Errorf("pod policy %s for a shutdown of kind %q deletes no pod: Options.Reporter is no StatusFlusher", policy, kind)
 	}
 	if !node.Policy(policy).IsKnown() {

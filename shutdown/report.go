@@ -74,17 +74,17 @@ func (r Report) podErrs() (errs []error) {
 	return errs
 }
 
-// reportOf returns the report of a shutdown. pods are those that it killed or found terminating, in
-// the order of their kills.
+// reportOf returns the report of a shutdown. pods are those that it killed or found terminating, in the order of their kills.
 func reportOf(s *node.Shutdown, pods []*node.Pod) Report {
 	r := Report{Kind: s.Kind, Origin: s.Origin, Cancelled: s.Cancelled, Errors: slices.Clone(s.Errors)}
 	r.Started, r.Ended = wallTimes(s)
-	wall := func(sinceBoot time.Time) time.Time { return wallTime(s, sinceBoot) }
 	for _, p := range pods {
+		needsAcceptance := s.SendsStatuses && p.GetsFinalStatus()
+		wasKilledEarlier := p.SignalledBy != s.Number // by an earlier shutdown or TerminateAll
 		r.Pods = append(r.Pods, PodReport{
 			Namespace: p.Namespace, Name: p.Name, UID: uidOf(p), Priority: p.Priority, Bucket: p.Bucket,
-			GrantedSeconds: p.GrantedSeconds, Started: wall(p.Signalled), Ended: wall(p.Ended), Outcome: p.Outcome, Error: p.Error,
-			Unflushed: s.SendsStatuses && !p.StatusAccepted && p.GetsFinalStatus(), Joined: p.SignalledBy != s.Number,
+			GrantedSeconds: p.GrantedSeconds, Started: wallTime(s, p.Signalled), Ended: wallTime(s, p.Ended), Outcome: p.Outcome, Error: p.Error,
+			Unflushed: needsAcceptance && !p.StatusAccepted, Joined: wasKilledEarlier,
 		})
 	}
 	return r
@@ -95,8 +95,8 @@ func wallTimes(s *node.Shutdown) (started, ended time.Time) {
 	return s.BeganWallTime, wallTime(s, s.Ended)
 }
 
-// wallTime converts a time since the boot to the wall clock. It counts from the start of the shutdown, which is known by
-// both clocks, so that later steps of the wall clock do not change the result. A zero time stays zero.
+// wallTime converts a time since the boot to the wall clock. The start of the shutdown is known by both clocks (Began and BeganWallTime),
+// so steps of the wall clock since then do not change the result. A zero time stays zero.
 func wallTime(s *node.Shutdown, sinceBoot time.Time) time.Time {
 	if sinceBoot.IsZero() {
 		return time.Time{}
@@ -184,55 +184,55 @@ func (s *shell) showStoredShutdown(c statelog.Contents) {
 // onReportTime is how long TerminateAll waits for OnReport, from the time at which OnReport was called.
 const onReportTime = 10 * time.Second
 
-// report makes the report of a shutdown the result of LastReport, and passes it to OnReport. It also ends the wait of
-// TerminateAll for the first OnReport of the shutdown: when OnReport has returned, or at once if none is set. The mutex
-// is held.
+// report makes the report of a shutdown the result of LastReport, and passes it to OnReport, if that is set. TerminateAll may be
+// waiting for the first OnReport of the shutdown (awaitReport): report ends this wait when OnReport has returned, and after
+// onReportTime at the latest. The mutex is held.
 func (s *shell) report(e node.Effect) {
 	shutdown := e.Shutdown
 	report := s.reportOf(shutdown)
 	s.showReport(shutdown)
 	logger := klog.FromContext(s.ctx).WithValues("pods", len(report.Pods), "notEnded", len(report.podErrs()), "errors", len(report.Errors), "cancelled", report.Cancelled)
 	s.logLines.Add(func() { logger.Info("Shutdown manager completed processing shutdown event") })
-	first := s.firstReportOf(shutdown.Number)
+	wait := s.reportWaitOf(shutdown.Number)
 	if s.opts.OnReport == nil {
-		first.end()
+		wait.end()
 		return
 	}
-	time.AfterFunc(onReportTime, first.end)
+	time.AfterFunc(onReportTime, wait.end)
 	s.start(e, "Options.OnReport", func(ctx context.Context) error {
 		s.opts.OnReport(ctx, report)
 		return nil
 	}, func(answer) node.Input {
-		first.end()
+		wait.end()
 		return nil
 	})
 }
 
-// firstReport says whether the first call of OnReport for one shutdown is over.
-type firstReport struct {
-	over chan struct{} // closed when the call has returned, or onReportTime after it began
+// reportWait is the wait of TerminateAll for the first OnReport of one shutdown.
+type reportWait struct {
+	over chan struct{} // closed when OnReport has returned, onReportTime after it was called, or if it is not set
 	end  func()        // closes over; may be called again
 }
 
-// firstReportOf returns the firstReport of the shutdown with this number. If there is none yet, it makes one: awaitReport may
-// begin to wait for it before report calls OnReport. The mutex is held.
-func (s *shell) firstReportOf(number int) firstReport {
-	r, isKnown := s.firstReports[number]
+// reportWaitOf returns the reportWait of the shutdown with this number. If there is none yet, it makes one: awaitReport may begin
+// to wait before report calls OnReport. The mutex is held.
+func (s *shell) reportWaitOf(number int) reportWait {
+	wait, isKnown := s.reportWaits[number]
 	if !isKnown {
 		over := make(chan struct{})
-		r = firstReport{over: over, end: sync.OnceFunc(func() { close(over) })}
-		s.firstReports[number] = r
+		wait = reportWait{over: over, end: sync.OnceFunc(func() { close(over) })}
+		s.reportWaits[number] = wait
 	}
-	return r
+	return wait
 }
 
 // awaitReport waits until OnReport has returned for the shutdown with this number, or has had onReportTime, or ctx ends.
 func (s *shell) awaitReport(ctx context.Context, number int) {
 	s.mu.Lock()
-	r := s.firstReportOf(number)
+	wait := s.reportWaitOf(number)
 	s.mu.Unlock()
 	select {
-	case <-r.over:
+	case <-wait.over:
 	case <-ctx.Done():
 	}
 }

@@ -18,9 +18,9 @@ const hangTime = 10 * time.Second
 // runTime is how long after NewManager a missing Run is logged.
 const runTime = 10 * time.Second
 
-// logMissingRun logs, once, that pods are admitted but nobody watches the host, because Run has not been called.
+// logMissingRun logs, once, that pods are admitted but nobody watches the host, because Run has not been called within runTime.
 func (s *shell) logMissingRun() {
-	if mayBeCalledSoon := time.Since(s.madeAt) < runTime; mayBeCalledSoon || !s.watches() {
+	if isNew := time.Since(s.madeAt) < runTime; isNew || !s.watches() {
 		return
 	}
 	s.runLogged.Do(func() {
@@ -35,9 +35,9 @@ func (s *shell) logMissingRun() {
 	})
 }
 
-// run implements [Manager.Run]. It watches the host and drains the pods in shutdowns until ctx ends. If the state folder
-// cannot be used and Options.RequireStateDir is set, it ends at once. At the end it releases the lock, waits for the
-// calls in progress, at most until their time is over, and closes the log.
+// run implements [Manager.Run]. It watches the host and drains the pods in shutdowns until ctx ends, or ends at once if
+// Options.RequireStateDir is set and the state folder cannot be used. At the end it releases the lock, waits for the calls in
+// progress (at most until the time that endRun returns), and closes the log.
 func (s *shell) run(ctx context.Context) error {
 	s.mu.Lock()
 	if s.phase != phaseIdle {
@@ -61,17 +61,17 @@ func (s *shell) run(ctx context.Context) error {
 	defer stop(nil)
 	s.logBucketsWithoutTime(runCtx)
 	h, hostEnded := s.startHost(runCtx)
-	hasHost := h != nil
-	openErr := s.open(runCtx, hasHost)
-	var folderErr error // why the state folder cannot be used; it ends Run
-	if openErr != nil && s.opts.RequireStateDir && ctx.Err() == nil {
+	openErr := s.open(runCtx)
+	hasFailed := openErr != nil && ctx.Err() == nil // the end of ctx is no failure
+	var folderErr error                             // why the state folder cannot be used; it ends Run
+	if hasFailed && s.opts.RequireStateDir {
 		folderErr = fmt.Errorf("Options.RequireStateDir is set: %w", openErr)
 		stop(folderErr)
 	}
 	<-runCtx.Done()
 	until := s.endRun() // Run waits for calls in progress until then
 	var closeErr, hostErr error
-	if hasHost {
+	if hasHost := h != nil; hasHost {
 		closeErr = h.Close(context.WithoutCancel(ctx)) // before endCalls, so that the host does not wait for calls that hang
 		hostErr = <-hostEnded
 	}
@@ -111,41 +111,36 @@ func (s *shell) interruption() error {
 	return errors.Join(errs...)
 }
 
-// setUpCalls is called by Run and TerminateAll when they begin. If none of them was under way, it sets up the context of the
-// calls to embedder code, which has the values of ctx, but does not end with it. It also starts the timer and asks for the pod
-// policies.
+// setUpCalls is called by Run and TerminateAll when they begin. The first of those that are under way sets up the context of the
+// calls to embedder code, which has the values of its ctx, but does not end with it. It also starts the timer and asks for the
+// pod policies.
 func (s *shell) setUpCalls(ctx context.Context) {
 	s.mu.Lock()
 	s.users++
-	isFirst := s.users == 1
-	if isFirst {
-		s.ctx, s.cancel = context.WithCancel(context.WithoutCancel(ctx))
-		s.stepped = make(chan struct{}, 1)
-	}
-	ctx = s.ctx
-	stepped := s.stepped
-	s.mu.Unlock()
-	if !isFirst {
+	if isFirst := s.users == 1; !isFirst {
+		s.mu.Unlock()
 		return
 	}
-	s.calls.Go(func() string { return "the timer of the drain" }, func() { s.runTimer(ctx, stepped) })
+	callCtx, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	stepped := make(chan struct{}, 1)
+	s.ctx, s.cancel, s.stepped = callCtx, cancel, stepped
+	s.mu.Unlock()
+	s.calls.Go(func() string { return "the timer of the drain" }, func() { s.runTimer(callCtx, stepped) })
 	if s.opts.Policy != nil {
-		s.askPolicies(ctx)
+		s.askPolicies(callCtx)
 	}
 }
 
-// endCalls is called by Run and TerminateAll when they end. If none of them is still under way, it cancels the calls to
-// embedder code, and waits for them to return, until the given time. The error names those that have not returned.
+// endCalls is called by Run and TerminateAll when they end. The last of them cancels the calls to embedder code, and waits for
+// them to return, until the given time. The error names those that have not returned.
 func (s *shell) endCalls(until time.Time) error {
 	s.mu.Lock()
 	s.users--
-	isLast := s.users == 0
-	if isLast {
-		s.cancel()
-	}
-	s.mu.Unlock()
-	if !isLast {
+	if isLast := s.users == 0; !isLast {
+		s.mu.Unlock()
 		return nil
 	}
+	s.cancel()
+	s.mu.Unlock()
 	return s.calls.WaitUntil(until)
 }

@@ -1,7 +1,6 @@
 package shutdown
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -25,6 +24,9 @@ const answerTime = time.Second
 // priorityTime is how long the manager waits for Options.Plan.PriorityOf. It is less than the time that a drain waits for
 // a list: if PriorityOf hangs, the list still comes in time, and only PriorityOf is reported.
 const priorityTime = 900 * time.Millisecond
+
+// noLimit stands for a host that waits without a limit.
+const noLimit = time.Duration(math.MaxInt64)
 
 // settings are the options of a manager and values derived from them. They do not change.
 type settings struct {
@@ -137,15 +139,18 @@ func withGracePeriods(pods []*v1.Pod) []*v1.Pod {
 	return pods
 }
 
-// plan returns what a drain would do now if the host grants limit; math.MaxInt64 means no limit. It waits for
-// Options.ListPods, and then for Options.Plan.PriorityOf, at most answerTime each. If one of them hangs, or the list
-// fails, it plans without the results, and a warning in the plan says so. The context of ListPods ends when plan returns.
+// plan returns what a drain would do now if the host grants limit, which may be noLimit. It waits for Options.ListPods, and then
+// for Options.Plan.PriorityOf, at most answerTime each. If one of them hangs, or the list fails, it plans without the results, and
+// a warning in the plan says so. The context of ListPods ends when plan returns.
 func (s *shell) plan(limit time.Duration) plan.Plan {
 	ctx, cancel := context.WithCancel(s.context())
 	defer cancel()
 	opts := s.opts.Plan
-	if isShorter := opts.Limit == 0 || limit < opts.Limit; isShorter && limit < math.MaxInt64 {
-		opts.Limit = cmp.Or(max(limit, 0), -1) // 0 would mean no limit
+	if limit < noLimit {
+		opts.Limit = opts.Cap(limit)
+		if opts.Limit == 0 { // the host does not wait
+			opts.Limit = -1 // 0 would mean no limit
+		}
 	}
 	listed := call.Start(ctx, s.calls, "Options.ListPods", s.opts.ListPods)
 	pods, err := listed.Await(ctx, time.Now().Add(answerTime))

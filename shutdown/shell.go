@@ -22,7 +22,7 @@ type shell struct {
 
 	log         *statelog.Log
 	host        atomic.Pointer[host.Host]         // nil before Run, or if no host is watched
-	ready       chan struct{}                     // Ready returns it; see noteTried
+	ready       chan struct{}                     // the channel of Manager.Ready
 	closeReady  func()                            // closes ready; may be called again
 	openingOver chan struct{}                     // closed when announcements need not wait for the log any more
 	logOpened   chan struct{}                     // closed when Run has read the log or has failed to
@@ -42,21 +42,21 @@ type shell struct {
 	aborts map[int]context.CancelFunc // cancels a call that is under way; by the number of the call
 	// stepped is of size 1, and has a value if the core has taken a step that runTimer has not noticed. Each runTimer has
 	// its own.
-	stepped chan struct{}
-	// hostTried and folderTried say that the first attempt to get the inhibitor lock, or to lock the state folder, is over.
-	hostTried, folderTried bool
-	isOpeningOver          bool
-	earlyInputs            []node.Input // they wait until the log has been read, or openTime has passed
-	hold                   *host.Hold   // controls the lock in the shutdown under way; nil: no shutdown is under way
+	stepped             chan struct{}
+	isLockAttemptOver   bool         // the first attempt to get the inhibitor lock is over, or no host is watched
+	isFolderAttemptOver bool         // the first attempt to lock the state folder is over
+	isOpeningOver       bool         // the log has been read, or openTime has passed
+	earlyInputs         []node.Input // they wait for the end of the opening
+	hold                *host.Hold   // controls the lock in the shutdown under way; nil: no shutdown is under way
 
 	isStoring   bool                   // there is a state folder, its log has been read, and Run has not closed it
 	newestWrite *call.Future[struct{}] // the newest write to the log; nil: there was none
-	killsLogged *call.Future[struct{}] // done when the newest write is over or kills wait no longer; nil: none has waited
+	killsLogged *call.Future[struct{}] // the kills of the newest write wait for it (startWaitForLog); nil: no kill has waited
 	shownTimes  [2]time.Time           // the start and end in the metrics
 
-	storedReport *Report             // the report in the log; nil: none
-	lastShutdown *node.Shutdown      // LastReport returns its report; nil: LastReport returns storedReport
-	firstReports map[int]firstReport // by the number of the shutdown
+	storedReport *Report            // the report in the log; nil: none
+	lastShutdown *node.Shutdown     // LastReport returns its report; nil: LastReport returns storedReport
+	reportWaits  map[int]reportWait // by the number of the shutdown
 
 	terminated        chan struct{} // closed when TerminateAll has drained the node or was stopped
 	setTerminated     func()        // closes terminated; may be called again
@@ -81,7 +81,7 @@ const (
 func newShell(s *settings, log statelog.Options) *shell {
 	sh := &shell{
 		settings: s, node: node.New(s.nodeConfig()), calls: &call.Group{}, aborts: map[int]context.CancelFunc{},
-		firstReports: map[int]firstReport{}, terminated: make(chan struct{}),
+		reportWaits: map[int]reportWait{}, terminated: make(chan struct{}),
 		ready: make(chan struct{}), openingOver: make(chan struct{}), logOpened: make(chan struct{}), madeAt: time.Now(),
 	}
 	sh.setTerminated = sync.OnceFunc(func() { close(sh.terminated) })

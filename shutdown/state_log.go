@@ -15,24 +15,13 @@ const (
 	readTime = 5 * time.Second
 )
 
-// open locks the state folder, reads the log and passes it to the core. Only then may this agent write the log: if it
-// replaced the log earlier, the final statuses that are pending in the old log would be lost. If the folder cannot be
-// locked, or the log cannot be read in time, open returns that error, the core gets an empty log, and nothing is stored.
-// All other problems are only reported to the core. hasHost says that a host is watched, which will say whether the
-// shutdown of the log is still under way. Announcements that have waited for the log are handled when open returns, if they
-// were not handled before (endOpening).
-func (s *shell) open(ctx context.Context, hasHost bool) error {
+// open locks the state folder, reads the log and passes it to the core (package node). It then ends the opening, if it has not
+// ended yet. If the folder cannot be locked, or the log cannot be read in time, open returns that error, the core gets an empty
+// log, and nothing is stored. All other problems are only reported to the core.
+func (s *shell) open(ctx context.Context) error {
 	defer close(s.logOpened)
 	defer s.endOpening()
-	lockCtx, cancel := context.WithTimeout(ctx, folderTime)
-	defer cancel()
-	warning, err := s.log.Lock(lockCtx)
-	var contents statelog.Contents
-	if err == nil {
-		readCtx, cancel := context.WithTimeout(ctx, readTime)
-		contents, err = s.log.Read(readCtx)
-		cancel()
-	}
+	contents, warning, err := s.lockAndRead(ctx)
 	for _, problem := range append([]error{s.log.BootErr(), warning, err}, contents.Errs...) {
 		if problem != nil {
 			s.step(node.Failed{Text: problem.Error()})
@@ -41,24 +30,37 @@ func (s *shell) open(ctx context.Context, hasHost bool) error {
 	s.showStoredShutdown(contents)
 	isStoring := err == nil && s.opts.StateDir != ""
 	s.useLog(contents, isStoring)
-	if !hasHost && err == nil { // nobody can say whether the log's shutdown is still pending: the log decides
+	if !s.watches() && err == nil { // no host will say whether the log's shutdown is still pending: the log decides
 		unknown := node.HostAnswered{Known: false, WallTime: s.opts.Clock.Now()}
 		s.step(unknown)
 	}
-	s.noteTried(&s.folderTried) // Ready waits for this, and for the first attempt to get the inhibitor lock
+	s.endFirstAttempt(&s.isFolderAttemptOver) // for Ready
 	return err
 }
 
-// useLog passes the log to the core (package node). isStoring says whether this agent writes the log from then on.
+// lockAndRead locks the state folder and reads the log. The warning is about a folder that is locked nevertheless.
+func (s *shell) lockAndRead(ctx context.Context) (contents statelog.Contents, warning, err error) {
+	lockCtx, cancelLock := context.WithTimeout(ctx, folderTime)
+	defer cancelLock()
+	if warning, err = s.log.Lock(lockCtx); err != nil {
+		return statelog.Contents{}, warning, err
+	}
+	readCtx, cancelRead := context.WithTimeout(ctx, readTime)
+	defer cancelRead()
+	contents, err = s.log.Read(readCtx)
+	return contents, warning, err
+}
+
+// useLog passes the log to the core (package node). isStoring says whether this agent writes the log from then on: if it replaced
+// the log earlier, the final statuses that are pending in the old log would be lost.
 func (s *shell) useLog(contents statelog.Contents, isStoring bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.isStoring = isStoring
 	s.stepLocked(node.LogRead{Entries: contents.Entries, SameBoot: contents.SameBoot})
-	// From now on LastReport returns the current report of the core's shutdown, which may resume, and whose pods may end.
-	// storedReport does not change.
-	if hasReport := s.storedReport != nil || s.lastShutdown != nil; hasReport && s.node.Shutdown() != nil {
-		s.lastShutdown = s.node.Shutdown()
+	hasReport := s.storedReport != nil || s.lastShutdown != nil
+	if newest := s.node.Shutdown(); hasReport && newest != nil {
+		s.lastShutdown = newest // storedReport does not change any more, but the shutdown may resume and its pods may end
 	}
 }
 
@@ -76,22 +78,21 @@ func (s *shell) store(e node.Effect) {
 	s.killsLogged = nil
 }
 
-// logWritten is called with the error of each write to the log, or nil. The log repeats a failed write by itself. Admission
-// depends on whether a write is under way.
+// logWritten is called after each write to the log, with its error or nil. The log repeats a failed write by itself.
 func (s *shell) logWritten(err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if err != nil && s.isStoring {
 		s.stepLocked(node.Failed{Text: err.Error()})
 	}
-	s.updateAdmission()
+	s.updateAdmission() // it depends on whether a write is under way
 }
 
 // isWriting reports whether a write to the log is under way. The mutex is held.
 func (s *shell) isWriting() bool { return s.newestWrite != nil && !s.newestWrite.IsDone() }
 
-// sync syncs the log, and then tells the core. It first waits until the log has been read, because only then does the log
-// get what the core has decided. A failure goes into the drain's report.
+// sync syncs the log, and then tells the core (package node). It first waits until Run has read the log, because nothing is
+// written earlier. A failure goes into the drain's report.
 func (s *shell) sync(e node.Effect) {
 	ctx := s.ctx
 	s.calls.Go(func() string { return "the sync of the state log" }, func() {
@@ -124,8 +125,8 @@ func (s *shell) showTimes() {
 	}
 }
 
-// setTimes updates the metrics and, during Run, the kubelet's state file, if the times have changed. The state log
-// ignores the times if another agent uses the folder. The mutex is held.
+// setTimes updates the metrics and, during Run, the kubelet's state file, if the times have changed. SaveTimes does nothing if
+// another agent uses the folder. The mutex is held.
 func (s *shell) setTimes(started, ended time.Time) {
 	if times := [2]time.Time{started, ended}; times != s.shownTimes {
 		s.shownTimes = times

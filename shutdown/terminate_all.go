@@ -17,35 +17,49 @@ import (
 //     If no other call waits, the drain stops.
 func (s *shell) terminateAll(ctx context.Context) (Report, error) {
 	s.setUpCalls(ctx)
-	s.mu.Lock()
-	drain, _ := s.node.TerminateAllDrain() // nil: none has begun yet
-	isFirstCall := drain == nil && s.terminateAllCalls == 0
-	if err := context.Cause(ctx); err != nil && isFirstCall {
-		s.mu.Unlock()
+	if err := s.beginTerminateAll(ctx); err != nil {
 		return Report{}, errors.Join(fmt.Errorf("TerminateAll has signalled no pod, because its context had ended: %w", err), s.endCalls(time.Now()))
 	}
-	s.terminateAllCalls++
-	s.stepLocked(node.TerminateAll{WallTime: s.opts.Clock.Now()})
-	s.mu.Unlock()
 	select {
 	case <-s.terminated:
 	case <-ctx.Done():
 	}
+	report := s.endTerminateAll(ctx)
+	return report, errors.Join(report.Err(), context.Cause(ctx), s.endCalls(time.Now().Add(hangTime)))
+}
+
+// beginTerminateAll counts a call, and begins the drain if it is the first one. If ctx has ended before the first call, it only
+// returns the cause of that.
+func (s *shell) beginTerminateAll(ctx context.Context) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	drain, _ := s.node.TerminateAllDrain() // nil: none has begun yet
+	isFirstCall := drain == nil && s.terminateAllCalls == 0
+	if err := context.Cause(ctx); err != nil && isFirstCall {
+		return err
+	}
+	s.terminateAllCalls++
+	s.stepLocked(node.TerminateAll{WallTime: s.opts.Clock.Now()})
+	return nil
+}
+
+// endTerminateAll counts a call that no longer waits for the drain, and stops the drain if ctx has ended and no other call waits.
+// It returns the drain's report: after OnReport if the drain is over, and an empty one if the drain has not begun.
+func (s *shell) endTerminateAll(ctx context.Context) Report {
 	s.mu.Lock()
 	s.terminateAllCalls--
-	if wasLastCall := s.terminateAllCalls == 0; wasLastCall && ctx.Err() != nil {
+	if isLastCall := s.terminateAllCalls == 0; isLastCall && ctx.Err() != nil {
 		s.stepLocked(node.StopTerminateAll{})
 	}
 	drain, isOver := s.node.TerminateAllDrain()
 	s.mu.Unlock()
-	var report Report
-	if drain != nil { // nil: ctx has ended before any drain has begun
-		if isOver { // the drain is over: TerminateAll returns after OnReport
-			s.awaitReport(ctx, drain.Number)
-		}
-		s.mu.Lock()
-		report = s.reportOf(drain)
-		s.mu.Unlock()
+	if drain == nil {
+		return Report{}
 	}
-	return report, errors.Join(report.Err(), context.Cause(ctx), s.endCalls(time.Now().Add(hangTime)))
+	if isOver {
+		s.awaitReport(ctx, drain.Number)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.reportOf(drain)
 }
