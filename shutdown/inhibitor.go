@@ -55,7 +55,7 @@ func (s *shell) changeLock(e node.Effect) {
 		return
 	}
 	if shutdownBegins := e.Do == node.KeepLock && s.hold == nil; shutdownBegins {
-		s.hold = h.Suspend()
+		s.hold = h.BeginShutdown()
 		s.reportIfHostDoesNotWait(s.hold, s.log.TimeOf(e.Until))
 	}
 	if s.hold == nil { // no shutdown is in progress
@@ -92,9 +92,11 @@ func (s *shell) reportIfHostDoesNotWait(hold *host.Hold, until time.Time) {
 	}
 	ctx := s.ctx
 	s.calls.Go(func() string { return "the wait for a lock to adopt" }, func() {
-		hold.AwaitAdoption(ctx, until)
-		isUnderWay := ctx.Err() == nil // Run or TerminateAll
-		if isUnderWay && !hold.HostWaits() {
+		hold.AwaitAttempt(ctx, until)
+		if hasEnded := ctx.Err() != nil; hasEnded { // Run and TerminateAll have
+			return
+		}
+		if !hold.HostWaits() {
 			s.step(node.LockNotHeld{})
 		}
 	})

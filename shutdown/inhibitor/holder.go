@@ -139,7 +139,7 @@ func (h *holding) announce(event source.Event) {
 		deadline = event.Deadline.Format(time.RFC3339)
 	}
 	h.log("The host shuts down, calling Holder.OnShutdown", "kind", cmp.Or(string(event.Kind), "unknown"), "deadline", deadline)
-	h.hold = h.host.Suspend()
+	h.hold = h.host.BeginShutdown()
 	ctx, cancel := context.WithCancelCause(h.ctx)
 	hold, previousEnded, ended := h.hold, h.ended, make(chan struct{})
 	h.cancel, h.ended = cancel, ended
@@ -175,14 +175,16 @@ func (h *holding) callOnShutdown(ctx context.Context, event source.Event) {
 // ctx is the context of OnShutdown, which took this long.
 func (h *holding) release(ctx context.Context, hold *host.Hold, took time.Duration) {
 	closeLock := hold.Release() // releases nothing after a cancellation, which has ended hold
-	switch err := closeLock(h.ctx); {
-	case err == nil && errors.Is(context.Cause(ctx), errCancelled): // the lock is still held
-	case err == nil: // a program that works on after the return of OnShutdown sees here how short that was
-		h.log("Holder.OnShutdown has returned, the machine may shut down", "after", took)
-	case h.ctx.Err() != nil:
+	err := closeLock(h.ctx)
+	wasCancelled := errors.Is(context.Cause(ctx), errCancelled)
+	isRunEnding := h.ctx.Err() != nil
+	switch {
+	case err != nil && isRunEnding:
 		h.releaseErr = err
-	default:
+	case err != nil:
 		h.logLines.Add(func() { klog.FromContext(h.ctx).Error(err, "Failed to release the inhibitor lock") })
+	case !wasCancelled: // a program whose OnShutdown returns before the work is done sees that here
+		h.log("Holder.OnShutdown has returned, the machine may shut down", "after", took)
 	}
 }
 

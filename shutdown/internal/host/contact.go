@@ -43,14 +43,14 @@ type contact struct {
 	lostErr error      // why the last session ended or did not begin; nil: there was no session yet
 }
 
-// callSource calls a method of the source, which may hang, through f. It returns the result of f, except in these cases:
+// callSource calls f, which calls a method of the source, and returns its result. If ctx has ended already, f is not called.
 //
-//   - ctx has ended already: f is not called.
-//   - f has not returned a second after the end of its context, which ends with ctx or after timeout: the call
-//     is abandoned. The error wraps errHangs, and a lock or session that f returns later is closed.
+//   - The context of f ends with ctx, or after timeout. If f has not returned a second later, the call is abandoned: the error
+//     wraps errHangs, and a lock or session that f returns later is closed.
+//   - If f takes longer than timeout, or 2 s if timeout is callTimeout, callSource also calls reportSlow, so that the start of
+//     the agent does not wait for the whole callTimeout.
 //
-// If f takes longer than timeout, or 2 s if timeout is callTimeout, callSource also calls reportSlow, so that
-// nobody waits for the whole callTimeout at the start of the agent. method is the name in errors and in the log.
+// method is the name in errors and in the log.
 func callSource[T any](ctx context.Context, c *contact, method string, timeout time.Duration, f func(context.Context) (T, error)) (T, error) {
 	var none T
 	if ctx.Err() != nil {
@@ -67,7 +67,7 @@ func callSource[T any](ctx context.Context, c *contact, method string, timeout t
 	var isSettled atomic.Bool // set when the call returns or is abandoned, whichever is first
 	answer := call.Start(ctx, c.calls, name, func(ctx context.Context) (value T, err error) {
 		defer func() {
-			if hasReturnedInTime := isSettled.CompareAndSwap(false, true); !hasReturnedInTime {
+			if isInTime := isSettled.CompareAndSwap(false, true); !isInTime {
 				c.hanging.Add(-1)
 				closeLateResult(ctx, value, err)
 			}
@@ -110,21 +110,21 @@ func closeLateResult(ctx context.Context, value any, err error) {
 	}
 }
 
-// reportSlow is called when a call of the host takes long. If no attempt has had a result yet, it records the error
-// "the host does not answer", unless there is an error already, and calls HostTried: nobody has to wait for a host that
-// hangs. Once HostTried was called, reportSlow does nothing.
+// reportSlow is called when a call of the source takes long. If that is in the first attempt, it records an error, unless there
+// is one already, and calls HostTried: nobody has to wait for a host that hangs.
 func (c *contact) reportSlow() {
-	if !c.isTriedReported.Load() {
-		c.setResult(func() {
-			if c.err == nil {
-				c.err = errors.New("the host does not answer")
-			}
-		})
+	if isFirstAttemptOver := c.isTriedReported.Load(); isFirstAttemptOver {
+		return
 	}
+	c.setResult(func() {
+		if c.err == nil {
+			c.err = errors.New("the host does not answer")
+		}
+	})
 }
 
-// setTaskResult records the result of a task of the session. A nil taskErr means that the task succeeded, even if
-// tooShortErr says that the granted delay is too short. Status shows both errors.
+// setTaskResult records the result of a task of the session. The task has succeeded if taskErr is nil, even if tooShortErr says
+// that the granted delay is too short. Status shows both errors.
 func (c *contact) setTaskResult(taskErr, tooShortErr error) {
 	if taskErr == nil {
 		c.hasSucceeded.Store(true)
@@ -146,9 +146,9 @@ func (c *contact) setResult(record func()) {
 	}
 }
 
-// statusErr returns Status.Err: the error of the last attempt to connect or to do a task of the session. If that attempt
-// succeeded, but the held lock may have been lost with a session (mayBeLost), statusErr returns why the last session ended or
-// did not begin.
+// statusErr returns Status.Err: the error of the last attempt to connect or to do a task of the session. mayBeLost says that the
+// held lock may have been lost with a session. If the attempt has succeeded nevertheless, statusErr returns why the last session
+// ended or did not begin.
 func (c *contact) statusErr(mayBeLost bool) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -10,8 +10,8 @@ import (
 	"github.com/kubegrace/kubegrace/internal/times"
 )
 
-// Hold controls the lock during a shutdown, from [Host.Suspend] to End. Its methods do nothing after
-// End, the next Suspend, or [Host.Close]. They may be called concurrently.
+// Hold controls the lock during a shutdown, from [Host.BeginShutdown] to End. Its methods do nothing after
+// End, the next BeginShutdown, or [Host.Close]. They may be called concurrently.
 type Hold struct {
 	lock    *lock
 	wasHeld bool // a lock was held when this Hold released it; guarded by lock.mu
@@ -33,11 +33,9 @@ func (o *Hold) ReleaseAt(ctx context.Context, t time.Time) {
 	o.ifCurrent(func(l *lock) {
 		l.cancelScheduledRelease() // that of an earlier ReleaseAt
 		var timer *time.Timer
-		release := func() {
-			l.releaseIf(ctx, func() bool { return l.scheduledRelease == timer }) // false: it was cancelled while the timer fired
-		}
+		isScheduled := func() bool { return l.scheduledRelease == timer } // false: it was cancelled while the timer fired
 		timer = time.AfterFunc(time.Until(t), func() {
-			l.calls.Go(func() string { return "the release of the shutdown inhibitor in time" }, release)
+			l.calls.Go(func() string { return "the release of the shutdown inhibitor in time" }, func() { l.releaseIf(ctx, isScheduled) })
 		})
 		l.scheduledRelease = timer
 	})
@@ -57,35 +55,35 @@ func (l *lock) releaseIf(ctx context.Context, isScheduled func() bool) {
 	}
 }
 
-// release goes from phaseSuspended to phaseReleased: from now on no lock may be held. It returns the lock that was held
-// (nil: none was), which the caller closes without the mutex, and sets wasHeld. In any other phase (the lock was released
-// before, or Run is over) release changes nothing and returns nil. The mutex is held.
+// release begins phaseReleased, in which no lock may be held. It returns the lock that was held (nil: none was), which the
+// caller closes without the mutex, and sets wasHeld. If the lock was released before, or Run is over, it changes nothing and
+// returns nil. The mutex is held.
 func (o *Hold) release() (held io.Closer) {
-	if o.lock.phase != phaseSuspended {
+	if o.lock.phase != phaseKept {
 		return nil
 	}
 	o.wasHeld = o.lock.held != nil
 	return o.lock.drop(phaseReleased)
 }
 
-// Release releases the lock in two steps, so that the caller may hold a mutex: it drops the lock at once, and closeLock,
-// which the caller must call once, closes it. A lock that the host grants later is closed too, unless Retake was called.
-// closeLock waits for the Close at most a second, even if its context has ended. It then returns an error, and the Close
-// goes on in Options.Calls.
+// Release releases the lock in two steps, so that the caller may hold a mutex: Release forgets the lock and never blocks, and
+// closeLock, which the caller must call once, closes it. A lock that the host grants later is closed at once, unless Retake was
+// called. closeLock waits for the Close at most a second, even if its context has ended. It then returns an error, and the
+// Close goes on in Options.Calls.
 func (o *Hold) Release() (closeLock func(context.Context) error) {
 	var held io.Closer
 	o.ifCurrent(func(*lock) { held = o.release() })
 	return func(ctx context.Context) error { return o.lock.closeLock(ctx, held) }
 }
 
-// Retake lets a lock be held again in this shutdown, after it was released. The session makes one attempt to get a lock from
-// the host, which may refuse it (AwaitAdoption waits for the attempt). The time of ReleaseAt still applies if it has not
-// passed; otherwise call ReleaseAt again. If the lock was not released, Retake does nothing.
+// Retake undoes a release in this shutdown: a lock may be held again, and the session makes one attempt to get one from the
+// host, which may refuse it (AwaitAttempt waits for the attempt). The time of ReleaseAt still applies if it has not passed;
+// otherwise call ReleaseAt again. If the lock was not released, Retake does nothing.
 func (o *Hold) Retake() {
 	o.ifCurrent(func(l *lock) {
 		if l.phase == phaseReleased {
-			l.phase, o.wasHeld = phaseSuspended, false
-			l.startAdoption()
+			l.phase, o.wasHeld = phaseKept, false
+			l.requestAttempt()
 		}
 	})
 }
@@ -94,21 +92,22 @@ func (o *Hold) Retake() {
 func (o *Hold) HostWaits() (waits bool) {
 	o.lock.withMutex(func() {
 		isCurrent := o.lock.hold == o
-		waits = o.wasHeld || isCurrent && o.lock.held != nil
+		isHeld := isCurrent && o.lock.held != nil
+		waits = isHeld || o.wasHeld
 	})
 	return waits
 }
 
-// AwaitAdoption waits until the session's attempt to get a lock during the shutdown is over, but not beyond the given
+// AwaitAttempt waits until the session's attempt to get a lock during the shutdown is over, but not beyond the given
 // time or the end of ctx. If no attempt is in progress, it returns at once.
-func (o *Hold) AwaitAdoption(ctx context.Context, until time.Time) {
-	var adoption chan struct{}
-	o.ifCurrent(func(l *lock) { adoption = l.adoption })
-	if adoption == nil {
+func (o *Hold) AwaitAttempt(ctx context.Context, until time.Time) {
+	var attemptOver chan struct{}
+	o.ifCurrent(func(l *lock) { attemptOver = l.attemptOver })
+	if attemptOver == nil { // no attempt is in progress
 		return
 	}
 	select {
-	case <-adoption:
+	case <-attemptOver:
 	case <-times.After(until):
 	case <-ctx.Done():
 	}
@@ -119,7 +118,7 @@ func (o *Hold) AwaitAdoption(ctx context.Context, until time.Time) {
 func (o *Hold) End() {
 	o.ifCurrent(func(l *lock) {
 		l.hold, l.phase = nil, phaseWanted
-		l.epoch++ // the held lock may be used up: in a new epoch the session replaces it
+		l.epoch++ // the host may let a lock delay only one shutdown: in a new epoch the session replaces the lock
 		l.cancelScheduledRelease()
 		l.wakeUp()
 	})

@@ -19,7 +19,7 @@ import (
 func TestEndReplacesTheLockWithoutAGap(t *testing.T) {
 	inBubble(t, func(t *testing.T, r *rig) {
 		r.run()
-		hold := r.host.Suspend()
+		hold := r.host.BeginShutdown()
 		r.advance(time.Minute)
 		callsBefore := len(r.script.allCalls())
 		hold.End()
@@ -33,7 +33,7 @@ func TestEndReplacesTheLockWithoutAGap(t *testing.T) {
 func TestEndAfterTheReleaseTakesANewLock(t *testing.T) {
 	inBubble(t, func(t *testing.T, r *rig) {
 		r.run()
-		hold := r.host.Suspend()
+		hold := r.host.BeginShutdown()
 		require.NoError(t, hold.Release()(t.Context()))
 		r.requireLockReleased()
 		hold.End()
@@ -74,10 +74,10 @@ func TestTheLockIsAdoptedFirst(t *testing.T) {
 	}
 }
 
-// In a shutdown the session asks the host for a lock. AwaitAdoption waits until this attempt has ended, whether it has
+// In a shutdown the session asks the host for a lock. AwaitAttempt waits until this attempt has ended, whether it has
 // succeeded or not, but at most until the given time, here 5 s. It returns at once if no attempt is in progress, or if its
 // context has ended.
-func TestAwaitAdoptionIsBounded(t *testing.T) {
+func TestAwaitAttemptIsBounded(t *testing.T) {
 	for name, test := range map[string]struct {
 		change func(r *rig)
 		waits  time.Duration
@@ -111,14 +111,14 @@ func TestAwaitAdoptionIsBounded(t *testing.T) {
 			test.change(r)
 			r.script.pending, r.script.keptLock = &source.Event{}, true
 			r.run()
-			hold := r.host.Suspend()
+			hold := r.host.BeginShutdown()
 			began := time.Now()
-			hold.AwaitAdoption(t.Context(), began.Add(5*time.Second))
+			hold.AwaitAttempt(t.Context(), began.Add(5*time.Second))
 			require.Equal(t, test.waits, time.Since(began))
 
 			ended, end := context.WithCancel(t.Context())
 			end()
-			hold.AwaitAdoption(ended, began.Add(time.Hour))
+			hold.AwaitAttempt(ended, began.Add(time.Hour))
 			require.Equal(t, test.waits, time.Since(began), "with an ended context it waits no longer")
 			r.advance(time.Minute)
 		})
@@ -158,7 +158,7 @@ func TestRetakeAsksTheHostForANewLock(t *testing.T) {
 			require.NoError(t, hold.Release()(t.Context()))
 			r.script.set(func(s *script) { s.keptLock = test.grants })
 			hold.Retake()
-			hold.AwaitAdoption(t.Context(), time.Now().Add(time.Second))
+			hold.AwaitAttempt(t.Context(), time.Now().Add(time.Second))
 			require.Equal(t, test.state, r.host.Status().State)
 			require.Equal(t, test.grants, hold.HostWaits())
 
@@ -176,7 +176,7 @@ func TestAShutdownWithoutALockAsksOnce(t *testing.T) {
 		r.script.set(everyCallOf("inhibit", fault{err: errRefused}))
 		r.run()
 		for shutdowns := range 3 {
-			hold := r.host.Suspend()
+			hold := r.host.BeginShutdown()
 			synctest.Wait()
 			r.advance(time.Minute)
 			require.Equal(t, 1+2*shutdowns+1, r.script.callCount("inhibit"), "at the start, two for each shutdown before, and at the beginning of this one")
@@ -195,7 +195,7 @@ func TestEachSessionInAShutdownTriesToAdoptOnce(t *testing.T) {
 	for _, released := range []bool{false, true} {
 		inBubble(t, func(t *testing.T, r *rig) {
 			r.ignoresEvents = true // so that the test's Hold is not replaced
-			hold := r.host.Suspend()
+			hold := r.host.BeginShutdown()
 			if released {
 				require.NoError(t, hold.Release()(t.Context()))
 			}
@@ -251,7 +251,7 @@ func TestTheLockIsClosedAfterTheContextEnds(t *testing.T) {
 		r.run()
 		ctx, cancel := context.WithCancel(t.Context())
 		cancel()
-		require.NoError(t, r.host.Suspend().Release()(ctx))
+		require.NoError(t, r.host.BeginShutdown().Release()(ctx))
 		r.requireLockReleased()
 	})
 }
@@ -265,7 +265,7 @@ func TestAFailedCloseIsReportedWithinASecond(t *testing.T) {
 		"panicked: of the source": {panics: true},
 	} {
 		for name, release := range map[string]func(r *rig) error{
-			"Release": func(r *rig) error { return r.host.Suspend().Release()(r.loggingContext()) },
+			"Release": func(r *rig) error { return r.host.BeginShutdown().Release()(r.loggingContext()) },
 			"Close":   func(r *rig) error { return r.host.Close(r.loggingContext()) },
 		} {
 			subtestInBubble(t, name+" "+text, func(t *testing.T, r *rig) {
@@ -298,7 +298,7 @@ func TestAFailedCloseOfThePreviousLockKeepsTheNewOne(t *testing.T) {
 		inBubble(t, func(t *testing.T, r *rig) {
 			r.run()
 			r.script.set(callNumber(1, "release", f))
-			r.host.Suspend().End()
+			r.host.BeginShutdown().End()
 			r.advance(time.Minute)
 			require.Equal(t, host.StateHeld, r.host.Status().State)
 			require.NoError(t, r.host.Status().Err)
@@ -312,9 +312,9 @@ func TestAFailedCloseOfThePreviousLockKeepsTheNewOne(t *testing.T) {
 func TestNothingIsHeldAfterClose(t *testing.T) {
 	inBubble(t, func(t *testing.T, r *rig) {
 		r.run()
-		hold := r.host.Suspend()
+		hold := r.host.BeginShutdown()
 		require.NoError(t, r.host.Close(t.Context()))
-		for _, h := range []*host.Hold{hold, r.host.Suspend()} {
+		for _, h := range []*host.Hold{hold, r.host.BeginShutdown()} {
 			h.Retake()
 			h.End()
 			h.ReleaseAt(t.Context(), time.Now())

@@ -111,7 +111,7 @@ type Host struct {
 	logLines call.Sequence
 }
 
-// New returns a Host. Suspend and the methods of [Hold] also work without Run.
+// New returns a Host. BeginShutdown and the methods of [Hold] also work without Run.
 func New(o Options) *Host {
 	if o.Metrics == nil {
 		o.Metrics = noMetrics{}
@@ -151,10 +151,12 @@ func (h *Host) Run(ctx context.Context) error {
 		h.contact.setLost(err)
 		// After a session that worked for longer than a pause, the same failure is logged again. If every session is lost at
 		// once, it is not: the log would get a line every second.
-		if h.contact.hasSucceeded.Swap(false) && time.Since(start) > reconnectPause {
+		hasWorked := h.contact.hasSucceeded.Swap(false)
+		if hasWorked && time.Since(start) > reconnectPause {
 			loggedErr = ""
 		}
-		pause := reconnectPause * time.Duration(max(1, h.contact.hanging.Load()/hangingPerPause))
+		pauses := max(1, h.contact.hanging.Load()/hangingPerPause)
+		pause := time.Duration(pauses) * reconnectPause
 		if text := fmt.Sprint(err); text != loggedErr {
 			h.logLines.Add(func() {
 				klog.FromContext(ctx).Error(err, "Not connected to the host, will retry", "period", pause)
@@ -174,8 +176,8 @@ func (h *Host) adopt(ctx context.Context) {
 	if !ok {
 		return
 	}
-	h.lock.withMutex(h.lock.beginAdoptionAttempt) // so that the drain of a pending shutdown waits for the attempt
-	defer h.lock.withMutex(h.lock.endAdoptionAttempt)
+	h.lock.withMutex(h.lock.beginAttempt) // so that the drain of a pending shutdown waits for Adopt
+	defer h.lock.withMutex(h.lock.endAttempt)
 	_, err := callSource(ctx, h.contact, "Adopt", answerTimeout, func(ctx context.Context) (struct{}, error) {
 		return struct{}{}, h.lock.adopt(ctx, adopter.Adopt())
 	})
@@ -237,11 +239,11 @@ func (h *Host) LimitSetBy() string {
 // Adopted reports whether the held lock is the previous agent's.
 func (h *Host) Adopted() bool { return h.Status().State == StateAdopted }
 
-// Suspend begins a shutdown, and returns the Hold that controls the lock until the shutdown ends. A lock that is held
-// stays held. If none is held, no new one is taken: if Run is connected to the host, it tries once to adopt the previous
-// agent's lock. If a shutdown is in progress already, Suspend only replaces its Hold, and the old Hold does nothing any
-// more: the lock stays as it is, and so does the release that ReleaseAt has scheduled.
-func (h *Host) Suspend() *Hold {
+// BeginShutdown begins a shutdown, and returns the Hold that controls the lock until the shutdown ends. A lock that is held
+// stays held. If none is held, and Run is connected to the host, Run tries once to get the previous agent's lock. If a shutdown
+// is in progress already, BeginShutdown only replaces its Hold, and the old Hold does nothing any more: the lock stays as it
+// is, and so does the release that ReleaseAt has scheduled.
+func (h *Host) BeginShutdown() *Hold {
 	hold, l := &Hold{lock: h.lock}, h.lock
 	l.withMutex(func() {
 		if l.phase == phaseClosed {
@@ -249,8 +251,8 @@ func (h *Host) Suspend() *Hold {
 		}
 		l.hold = hold
 		if l.phase == phaseWanted { // no shutdown was in progress
-			l.phase = phaseSuspended
-			l.startAdoption()
+			l.phase = phaseKept
+			l.requestAttempt()
 		}
 	})
 	return hold
@@ -263,7 +265,7 @@ func (h *Host) Close(ctx context.Context) error {
 	return l.withMutexThenClose(ctx, func() io.Closer {
 		l.hold = nil
 		l.cancelScheduledRelease()
-		l.endAdoptionAttempt()
+		l.endAttempt()
 		return l.drop(phaseClosed)
 	})
 }

@@ -17,10 +17,10 @@ const closeTimeout = time.Second
 type phase int
 
 const (
-	phaseWanted    phase = iota // no shutdown: a lock is wanted
-	phaseSuspended              // shutdown: the held lock is kept
-	phaseReleased               // the lock is released, and none may be held
-	phaseClosed                 // Run is over, and none may be held any more
+	phaseWanted   phase = iota // no shutdown: a lock is wanted
+	phaseKept                  // shutdown: a held lock is kept, and no new one is taken
+	phaseReleased              // shutdown: the lock is released, and none may be held
+	phaseClosed                // Run is over, and none may be held any more
 )
 
 // task is what a session has to do next about the lock, as nextTask returns it.
@@ -30,12 +30,12 @@ const (
 	taskNone         task = iota // nothing
 	taskRequestDelay             // request the delay
 	taskTake                     // request the delay and take a lock
-	taskAdopt                    // try once to adopt the previous agent's lock
+	taskTryOnce                  // try once to get a lock during a shutdown: the one that the previous agent has left
 )
 
-// lock owns the agent's inhibitor lock. It closes each lock that the host has granted exactly once. Each session
-// and each end of a shutdown begins a new epoch. A lock that was requested in an older epoch may have been
-// lost or used up, so the session replaces it.
+// lock owns the agent's inhibitor lock. It closes each lock that the host has granted exactly once. Each session and each end of
+// a shutdown begins a new epoch. The session replaces a lock that was requested in an older epoch: it may have been lost with
+// its session, or the host may let a lock delay only one shutdown.
 type lock struct {
 	calls   *call.Group
 	metrics Metrics
@@ -51,7 +51,7 @@ type lock struct {
 	epoch            uint64        // counts sessions and ends of shutdowns
 	heldEpoch        uint64        // the epoch in which held was requested
 	isSessionUp      bool          // a session is connected
-	adoption         chan struct{} // closed when the attempt to get a lock during a shutdown is over; nil: none is in progress
+	attemptOver      chan struct{} // closed when the attempt to get a lock during a shutdown is over; nil: none is in progress
 	scheduledRelease *time.Timer   // by ReleaseAt; nil: none is scheduled
 }
 
@@ -83,34 +83,33 @@ func (l *lock) state() State {
 	}
 }
 
-// beginSession records that a session is connected, and begins a new epoch.
-//
-// If no lock is held, it also records that an attempt to adopt the previous agent's lock is in progress. The session makes
-// the attempt later, and only if a shutdown is pending; otherwise it takes a new lock, which ends the attempt too. It is
-// recorded now because the drain of a pending shutdown may begin before the attempt, and must wait for it: during a shutdown
-// a host grants no new lock.
+// beginSession records that a session is connected, and begins a new epoch. If no lock is held, an attempt to get one counts as
+// in progress from now on, although the session makes it later (nextTask): if a shutdown is pending, its drain may begin
+// before that, and must wait for the attempt (Hold.AwaitAttempt).
 func (l *lock) beginSession() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.isSessionUp = true
 	l.epoch++
-	l.beginAdoptionAttempt() // unless a lock is held
+	l.beginAttempt() // unless a lock is held
 }
 
 // endSession records that the session has ended. The held lock may have been lost with it.
 func (l *lock) endSession() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.mayBeLost = l.mayBeLost || l.isSessionUp && l.held != nil
+	if l.isSessionUp && l.held != nil {
+		l.mayBeLost = true
+	}
 	l.isSessionUp = false
-	l.endAdoptionAttempt()
+	l.endAttempt()
 }
 
 // nextTask returns what the session has to do now about the lock:
 //
 //   - No shutdown, and the held lock was requested in the current epoch: only request the delay again.
-//   - No shutdown otherwise: take a lock, even if one is held, because the held one may have been lost or used up.
-//   - A shutdown in which no lock is held: try to adopt one, if the attempt has not been made yet.
+//   - No shutdown otherwise: take a lock, even if one of an older epoch is held.
+//   - A shutdown in which no lock is held: try to get one, if the attempt has not been made yet.
 //   - Otherwise nothing.
 //
 // It also returns the current epoch, which the caller passes on with a lock that it requests now.
@@ -118,26 +117,26 @@ func (l *lock) nextTask() (next task, epoch uint64) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	isHeldCurrent := l.held != nil && l.heldEpoch == l.epoch
-	isAdoptionDue := l.held == nil && l.adoption != nil
+	isAttemptDue := l.held == nil && l.attemptOver != nil
 	switch {
 	case l.phase == phaseWanted && isHeldCurrent:
 		return taskRequestDelay, l.epoch
 	case l.phase == phaseWanted:
 		return taskTake, l.epoch
-	case l.phase != phaseClosed && isAdoptionDue:
-		return taskAdopt, l.epoch
+	case l.phase != phaseClosed && isAttemptDue:
+		return taskTryOnce, l.epoch
 	default:
 		return taskNone, l.epoch
 	}
 }
 
 // take makes given, a lock that the host has granted, the held lock, and only then closes the previous one, so that the agent
-// is never without a lock. It returns the error of closing a lock. epoch is the epoch in which given was requested. adopting
-// says that a shutdown was in progress. Hosts then grant only the previous agent's lock, so given counts as adopted, unless
-// this agent has already taken a lock of its own.
-func (l *lock) take(ctx context.Context, given io.Closer, epoch uint64, adopting bool) error {
+// is never without a lock. It returns the error of closing a lock. epoch is the epoch in which given was requested, and
+// inShutdown says that a shutdown was in progress. Hosts then grant no new lock: given is the previous agent's, unless this agent
+// has already taken a lock of its own.
+func (l *lock) take(ctx context.Context, given io.Closer, epoch uint64, inShutdown bool) error {
 	return l.withMutexThenClose(ctx, func() io.Closer {
-		isPreviousAgents := adopting && !l.hasTakenOwn
+		isPreviousAgents := inShutdown && !l.hasTakenOwn
 		return l.setHeld(given, isPreviousAgents, epoch)
 	})
 }
@@ -162,11 +161,14 @@ func (l *lock) setHeld(given io.Closer, isPreviousAgents bool, epoch uint64) (su
 	if l.phase == phaseReleased || l.phase == phaseClosed {
 		return given
 	}
-	surplus, l.held = l.held, given
-	l.adopted, l.mayBeLost, l.heldEpoch = isPreviousAgents, false, epoch
-	l.hasTakenOwn = l.hasTakenOwn || !isPreviousAgents
+	surplus = l.held
+	l.held, l.heldEpoch, l.mayBeLost = given, epoch, false
+	l.adopted = isPreviousAgents
+	if !isPreviousAgents {
+		l.hasTakenOwn = true
+	}
 	l.metrics.Inhibitor(true)
-	l.endAdoptionAttempt()
+	l.endAttempt()
 	return surplus
 }
 
@@ -187,27 +189,26 @@ func (l *lock) cancelScheduledRelease() {
 	}
 }
 
-// beginAdoptionAttempt records that an attempt to adopt a lock is in progress, unless a lock is held. The mutex is
-// held.
-func (l *lock) beginAdoptionAttempt() {
-	if l.held == nil && l.adoption == nil {
-		l.adoption = make(chan struct{})
+// beginAttempt records that an attempt to get a lock is in progress, unless a lock is held. The mutex is held.
+func (l *lock) beginAttempt() {
+	if l.held == nil && l.attemptOver == nil {
+		l.attemptOver = make(chan struct{})
 	}
 }
 
-// endAdoptionAttempt records that the attempt is over, so that nothing waits for it. The mutex is held.
-func (l *lock) endAdoptionAttempt() {
-	if l.adoption != nil {
-		close(l.adoption)
-		l.adoption = nil
+// endAttempt records that the attempt is over, so that nothing waits for it. The mutex is held.
+func (l *lock) endAttempt() {
+	if l.attemptOver != nil {
+		close(l.attemptOver)
+		l.attemptOver = nil
 	}
 }
 
-// startAdoption is called during a shutdown. If a session is connected and no lock is held, it has the session ask the host for
-// a lock once. The mutex is held.
-func (l *lock) startAdoption() {
+// requestAttempt is called during a shutdown. If a session is connected and no lock is held, it makes the session ask the host
+// for a lock, once. The mutex is held.
+func (l *lock) requestAttempt() {
 	if l.isSessionUp {
-		l.beginAdoptionAttempt()
+		l.beginAttempt()
 		l.wakeUp()
 	}
 }

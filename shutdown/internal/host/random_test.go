@@ -131,7 +131,7 @@ func (p *player) suspend() string {
 	if p.current != nil {
 		p.previous = append(p.previous, p.current)
 	}
-	p.current, p.hadLock = p.host.Suspend(), false
+	p.current, p.hadLock = p.host.BeginShutdown(), false
 	return "suspend"
 }
 
@@ -251,7 +251,7 @@ func (p *player) use(hold *host.Hold, method int) {
 	case 3:
 		hold.End()
 	default:
-		hold.AwaitAdoption(p.t.Context(), time.Now().Add(time.Hour))
+		hold.AwaitAttempt(p.t.Context(), time.Now().Add(time.Hour))
 	}
 }
 

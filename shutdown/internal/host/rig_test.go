@@ -195,7 +195,7 @@ func (r *rig) setShutdown(begins bool) {
 	switch {
 	case r.ignoresEvents:
 	case begins && r.hold == nil:
-		r.hold = r.host.Suspend()
+		r.hold = r.host.BeginShutdown()
 	case !begins && r.hold != nil:
 		r.hold.End()
 		r.hold = nil

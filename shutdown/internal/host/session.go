@@ -28,14 +28,12 @@ type session struct {
 	answers chan pendingAnswer // from holdLock to listen
 }
 
-// pendingAnswer passes the result of Pending to the listener. If isOutdated is true, because an event came first, it drops the
-// result.
+// pendingAnswer passes the result of Pending to the listener, unless the result is outdated, because an event came first.
 type pendingAnswer func(isOutdated bool)
 
-// run runs the session until it is lost, and then closes it. A goroutine passes the events on (listen) while run
-// keeps the lock (holdLock). When one of the two ends, the other ends too. The goroutine still empties the channel of
-// events while the session is closed, because Close could block on an unread event. err says why the session was lost,
-// closeErr why Close failed.
+// run runs the session until it is lost, and then closes it. A goroutine passes the events on (listen) while run keeps the lock
+// (holdLock). When one of the two ends, the other ends too, but listen drops events until the session is closed. err says why
+// the session was lost, closeErr why Close failed.
 func (s *session) run(parent context.Context) (closeErr, err error) {
 	ctx, lose := context.WithCancelCause(parent)
 	defer lose(nil)
@@ -75,9 +73,8 @@ func (s *session) run(parent context.Context) (closeErr, err error) {
 	return closeErr, err
 }
 
-// listen passes events to the listener, in order, until their channel is closed. Between two events it also passes the result
-// of Pending. If the channel has events when the result comes, listen passes these first. They are newer, so the result is then
-// outdated.
+// listen passes events to the listener, in order, until their channel is closed, and between two events the result of Pending. If
+// the channel has events when the result comes, listen passes these first: they are newer, so the result is outdated.
 //
 // After the end of ctx it drops events until closed is closed. Otherwise the source's Close could block on an
 // unread event.
@@ -138,13 +135,13 @@ func (s *session) holdLock(ctx context.Context) error {
 }
 
 // logOnce logs the error of a task (done), unless its text is loggedErr, the previous result of logOnce. It returns the text
-// of the error, or "" if err is nil. Failed adoptions are not logged, because hosts refuse locks during a shutdown.
+// of the error, or "" if err is nil. A failed taskTryOnce is not logged, because hosts refuse locks during a shutdown.
 func (s *session) logOnce(ctx context.Context, err error, loggedErr string, done task) string {
 	if err == nil {
 		return ""
 	}
 	text := fmt.Sprint(err)
-	if text != loggedErr && done != taskAdopt && ctx.Err() == nil {
+	if text != loggedErr && done != taskTryOnce && ctx.Err() == nil {
 		s.logLines.Add(func() {
 			klog.FromContext(ctx).Error(err, "Failed to inhibit the shutdown or to read its limit, will retry")
 		})
@@ -186,8 +183,8 @@ func (s *session) readPending(ctx context.Context) error {
 	}
 }
 
-// doTask does the next task, if there is one, and returns it. If the request for the delay fails, the lock is taken anyway: a
-// delay shorter than requested is better than none.
+// doTask does the next task about the lock, if there is one, and returns it. If the request for the delay fails, the lock is
+// taken anyway: a delay shorter than requested is better than none.
 func (s *session) doTask(ctx context.Context) (done task, err error) {
 	next, epoch := s.lock.nextTask()
 	var delayErr, lockErr error
@@ -197,10 +194,12 @@ func (s *session) doTask(ctx context.Context) (done task, err error) {
 	}
 	switch next {
 	case taskTake:
-		lockErr = s.inhibit(ctx, taskTake, epoch)
-	case taskAdopt:
-		lockErr = s.inhibit(ctx, taskAdopt, epoch)
-		s.lock.withMutex(s.lock.endAdoptionAttempt)
+		const inShutdown = false
+		lockErr = s.inhibit(ctx, epoch, inShutdown)
+	case taskTryOnce:
+		const inShutdown = true
+		lockErr = s.inhibit(ctx, epoch, inShutdown)
+		s.lock.withMutex(s.lock.endAttempt)
 	default:
 	}
 	return next, errors.Join(delayErr, lockErr)
@@ -230,14 +229,14 @@ func (s *session) requestDelay(ctx context.Context) error {
 	return nil
 }
 
-// reportGrant reports the newest grant. capErr says that it is shorter than requested; nil: it is not. If pods get less
-// than their configured time, delay.tooShortErr is capErr, and the listener is told: once, and again after a sufficient
-// grant or if the text has changed. Other changes of the grant are logged here. A nil previous means that newest is the
-// first grant.
+// reportGrant reports the newest grant. previous is the grant before it; nil: there was none. capErr says that the newest grant is
+// shorter than requested; nil: it is not. If pods get less than their configured time, reportGrant sets delay.tooShortErr, and
+// tells the listener, unless the last grant was too short with the same text. Other changes of the grant are logged here.
 func (s *session) reportGrant(ctx context.Context, newest limit, previous *limit, capErr error) {
 	logger := klog.FromContext(ctx).WithValues("granted", newest.granted, "requested", s.Delay)
-	hasChanged := previous == nil || previous.granted != newest.granted
-	if previous != nil {
+	isFirst := previous == nil
+	hasChanged := isFirst || previous.granted != newest.granted
+	if !isFirst {
 		logger = logger.WithValues("before", previous.granted)
 	}
 	var tooShortErr error
@@ -250,7 +249,7 @@ func (s *session) reportGrant(ctx context.Context, newest limit, previous *limit
 	switch {
 	case tooShortErr != nil && isNewText:
 		s.Listener.HostCapped(tooShortErr)
-	case hasChanged && previous != nil:
+	case hasChanged && !isFirst:
 		s.logLines.Add(func() { logger.Info("The host's delay limit has changed", "setBy", newest.setBy) })
 	case hasChanged && capErr != nil:
 		s.logLines.Add(func() {
@@ -269,10 +268,9 @@ func setBy(capped *source.DelayCappedError) string {
 	}
 }
 
-// inhibit requests a lock from the host and passes it to s.lock, which closes the previous one. The task in why is taskTake, or
-// taskAdopt during a shutdown, when hosts grant only the lock that the previous agent has left. epoch is what lock.nextTask has
-// returned with the task. A failure to close the previous lock is only logged.
-func (s *session) inhibit(ctx context.Context, why task, epoch uint64) error {
+// inhibit requests a lock from the host and passes it to s.lock, which closes the previous one. epoch is the current epoch, and
+// inShutdown says that a shutdown is in progress. A failure to close the previous lock is only logged.
+func (s *session) inhibit(ctx context.Context, epoch uint64, inShutdown bool) error {
 	given, err := callSource(ctx, s.contact, "Inhibit", callTimeout, s.conn.Inhibit)
 	if err == nil && given == nil {
 		err = errors.New("the host returned no lock")
@@ -280,7 +278,7 @@ func (s *session) inhibit(ctx context.Context, why task, epoch uint64) error {
 	if err != nil {
 		return fmt.Errorf("failed to inhibit the shutdown: %w", err)
 	}
-	if err := s.lock.take(ctx, given, epoch, why == taskAdopt); err != nil {
+	if err := s.lock.take(ctx, given, epoch, inShutdown); err != nil {
 		s.logLines.Add(func() { klog.FromContext(ctx).Error(err, "Failed to close the previous lock") })
 	}
 	return nil
@@ -289,11 +287,12 @@ func (s *session) inhibit(ctx context.Context, why task, epoch uint64) error {
 // waitForTask waits until the lock has a new task. If the last task (done) has requested the delay, it waits at most until the
 // request must be repeated. That is soon if the task failed with err, and otherwise later, to read the host's limit again.
 func (s *session) waitForTask(ctx context.Context, done task, err error) {
+	hasRequestedDelay := done == taskTake || done == taskRequestDelay
 	var again <-chan time.Time // nil: never
-	switch requestsDelay := done == taskTake || done == taskRequestDelay; {
-	case requestsDelay && err != nil:
+	switch {
+	case hasRequestedDelay && err != nil:
 		again = time.After(reconnectPause)
-	case requestsDelay:
+	case hasRequestedDelay:
 		again = time.After(s.delay.nextPause())
 	}
 	select {
