@@ -44,34 +44,36 @@ func checkOptional(name string, t, from, until time.Time) error {
 // checkShutdown returns why a shutdown is damaged; nil: it is not. Nothing in it may have happened later than now. For the
 // log of another boot, whose times cannot be compared with the present, now is maxTime.
 func checkShutdown(s *node.Shutdown, now time.Time) error {
+	hasEnded, isAnnounced, hasTimetable := !s.Ended.IsZero(), len(s.Announced) > 0, s.Timetable != nil
 	switch {
 	case s.Number < 1 || s.Number > math.MaxInt32:
 		return fmt.Errorf("number %d is not from 1 to %d", s.Number, math.MaxInt32)
-	case s.Cancelled && (s.Ended.IsZero() || len(s.Announced) > 0):
+	case s.Cancelled && (!hasEnded || isAnnounced):
 		return errors.New("cancelled is true, but it has not ended or is announced")
-	case s.Timetable != nil && s.Ended.IsZero() && len(s.Announced) == 0:
+	case hasTimetable && !hasEnded && !isAnnounced:
 		return errors.New("it has a timetable, but is neither announced nor over")
-	case s.DoneBuckets < 0 || s.DoneBuckets > 0 && s.Timetable == nil:
-		return fmt.Errorf("done is %d, with a timetable: %v", s.DoneBuckets, s.Timetable != nil)
+	case s.DoneBuckets < 0 || s.DoneBuckets > 0 && !hasTimetable:
+		return fmt.Errorf("done is %d, with a timetable: %v", s.DoneBuckets, hasTimetable)
 	}
-	first := bootTime()
-	if len(s.Announced) == 0 { // the shutdown may be of an earlier boot
-		first = minTime()
+	earliest := bootTime()
+	if !isAnnounced { // the shutdown may be of an earlier boot
+		earliest = minTime()
 	}
 	errs := []error{
-		checkTime("began", s.Began, first, now), checkOptional("ended", s.Ended, s.Began, now),
+		checkTime("began", s.Began, earliest, now), checkOptional("ended", s.Ended, s.Began, now),
 		checkOptional("hostEnd", s.HostEnd, bootTime(), maxTime()),
 	}
 	for _, a := range s.Announced {
 		errs = append(errs, checkOptional("at of an announcement", a.At, bootTime(), now), checkOptional("deadline of an announcement", a.Deadline, bootTime(), maxTime()))
 	}
-	if s.Timetable != nil {
+	if hasTimetable {
 		errs = append(errs, checkTimetable(s, now))
 	}
 	return errors.Join(errs...)
 }
 
-// checkTimetable returns why the timetable of a shutdown is damaged; nil: it is not. now is as in checkShutdown.
+// checkTimetable returns why the timetable of a shutdown is damaged; nil: it is not. now is the current time, or maxTime for the
+// log of another boot.
 func checkTimetable(s *node.Shutdown, now time.Time) error {
 	t := s.Timetable
 	errs := []error{t.Check()}
@@ -86,13 +88,14 @@ func checkTimetable(s *node.Shutdown, now time.Time) error {
 	return errors.Join(append(errs, checkTime("received of the timetable", t.Received, bootTime(), now))...)
 }
 
-// checkPod returns why a pod is damaged; nil: it is not. now is as in checkShutdown.
+// checkPod returns why a pod is damaged; nil: it is not. now is the current time, or maxTime for the log of another boot.
 func checkPod(p *node.Pod, now time.Time) error {
 	isSignalled, hasDeadline, hasPolicy := !p.Signalled.IsZero(), !p.Deadline.IsZero(), p.Policy != ""
+	hasOwnObject := p.Object != nil && p.Object.Namespace == p.Namespace && p.Object.Name == p.Name && podkey.Of(p.Object) == p.Key
 	switch {
 	case p.Object == nil:
 		return errors.New("it has no object")
-	case p.Object.Namespace != p.Namespace || p.Object.Name != p.Name || podkey.Of(p.Object) != p.Key:
+	case !hasOwnObject:
 		return fmt.Errorf("its object is that of pod %s with the key %q", podkey.Name(p.Object), podkey.Of(p.Object))
 	case p.GrantedSeconds < 0:
 		return fmt.Errorf("grantedSeconds %d must not be negative", p.GrantedSeconds)

@@ -16,8 +16,8 @@ import (
 // version is the version of the log's format. Logs of other versions are not read.
 const version = 1
 
-// usualPodBytes is the usual size of a pod's line with its Object. A buffer of that size need not grow again and again while
-// kills wait for the log.
+// usualPodBytes is about the size of a pod's line with its Object. A buffer for so many bytes a pod need not grow while kills wait
+// for the log.
 const usualPodBytes = 1 << 10
 
 // header is the first line of a log.
@@ -41,7 +41,7 @@ type newestEntries struct {
 	indexOf map[node.Key]int // the index of a pod in Pods, by key
 }
 
-// pod returns the newest entry of a pod; nil: there is none.
+// pod returns the newest entry of the pod with this key; nil: there is none.
 func (all *newestEntries) pod(key node.Key) *node.Pod {
 	if i, isKnown := all.indexOf[key]; isKnown {
 		return all.Pods[i]
@@ -63,9 +63,9 @@ func (all *newestEntries) put(p *node.Pod) {
 	all.Pods = append(all.Pods, p)
 }
 
-// update replaces the entries of these entities and returns their lines, which the caller writes to the log. It keeps the
-// entities, so they must not change any more. A pod that occurs twice has one line, with its last state. The error names the
-// entities that cannot be encoded; their entries stay as they were.
+// update replaces the entries of the shutdown and pods in entries, and returns their lines, which the caller writes to the log.
+// It keeps the shutdown and pods, so they must not change any more. A pod that occurs twice has one line, with its last state.
+// Entries that cannot be encoded stay as they were, and the error says why.
 func (all *newestEntries) update(entries node.Entries) (lines []byte, err error) {
 	var text bytes.Buffer
 	text.Grow(usualPodBytes * len(entries.Pods))
@@ -84,12 +84,13 @@ func (all *newestEntries) update(entries node.Entries) (lines []byte, err error)
 	}
 	for _, p := range entries.Pods {
 		newest, isUnwritten := unwritten[p.Key]
-		if !isUnwritten { // an earlier occurrence of the pod has written its last state
+		if !isUnwritten { // the pod occurs twice, and has its line already
 			continue
 		}
 		delete(unwritten, p.Key)
 		next := line{Pod: newest}
-		if before := all.pod(p.Key); before == nil || before.Object != newest.Object {
+		before := all.pod(p.Key)
+		if isObjectNew := before == nil || before.Object != newest.Object; isObjectNew {
 			next.Object = objectOf(newest.Object)
 		}
 		if err := encoder.Encode(next); err != nil {

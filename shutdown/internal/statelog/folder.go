@@ -80,10 +80,10 @@ func (l *Log) settleLock(unlock func() error) (isLocked bool) {
 	return l.unlock != nil
 }
 
-// giveUpLock records that the folder will not be locked, unless it is locked already (isLocked).
+// giveUpLock records that the folder will not be locked. If it is locked already, nothing changes, and isLocked is true.
 func (l *Log) giveUpLock() (isLocked bool) { return l.settleLock(nil) }
 
-// lock locks the folder and cleans it. The warning is that of checkAndCleanFolder.
+// lock locks the folder and removes what interrupted writes have left in it. The warning is that of checkAndCleanFolder.
 func (l *Log) lock(ctx context.Context) (warning, err error) {
 	path := l.path(lockFile)
 	if err := l.injectedFault("lock", path); err != nil {
@@ -98,18 +98,18 @@ func (l *Log) lock(ctx context.Context) (warning, err error) {
 	if err != nil {
 		return nil, err
 	}
-	if err = l.waitForLock(ctx, lock); err == nil {
-		warning = l.checkAndCleanFolder()
-		if isLocked := l.settleLock(sync.OnceValue(lock.Close)); isLocked {
-			return warning, nil
-		}
-		err = errClosed // Lock has given up, or Close was called
+	if err = l.waitForLock(ctx, lock); err != nil {
+		return nil, errors.Join(err, lock.Close())
 	}
-	return nil, errors.Join(err, lock.Close())
+	warning = l.checkAndCleanFolder()
+	if isLocked := l.settleLock(sync.OnceValue(lock.Close)); !isLocked { // Lock has given up, or Close was called
+		return nil, errors.Join(errClosed, lock.Close())
+	}
+	return warning, nil
 }
 
-// waitForLock locks the file. While another process holds the lock, it tries again. It gives up with errLocked when ctx
-// ends or settleLock records that the folder will not be locked.
+// waitForLock locks the file. While another process has locked it, waitForLock tries again. It gives up with errLocked when ctx
+// ends, or when giveUpLock was called.
 func (l *Log) waitForLock(ctx context.Context, lock *os.File) error {
 	info, err := lock.Stat()
 	if err == nil {
@@ -120,16 +120,19 @@ func (l *Log) waitForLock(ctx context.Context, lock *os.File) error {
 	}
 	again := time.NewTicker(lockPause)
 	defer again.Stop()
-	for err = tryLock(lock); errors.Is(err, errLocked); err = tryLock(lock) {
+	for {
+		err := tryLock(lock)
+		if isLockedByOther := errors.Is(err, errLocked); !isLockedByOther {
+			return err
+		}
 		select {
 		case <-again.C:
-			continue
 		case <-ctx.Done():
+			return err
 		case <-l.lockSettled:
+			return err
 		}
-		return err
 	}
-	return err
 }
 
 // checkAndCleanFolder checks who may write to the folder, and removes temporary files that interrupted writes have left. The

@@ -163,7 +163,7 @@ func (l *Log) addBatch(added *batch) *call.Future[struct{}] {
 // afterWrite is called after each write, with its error. If the write has failed, afterWrite has it repeated after
 // rewritePause, until a write succeeds or the log is closed.
 func (l *Log) afterWrite(err error) {
-	if hasFailed := l.isStale; hasFailed && !l.isRetrying {
+	if hasFailed := l.isStale; hasFailed && !l.isRetrying { // a write that succeeds resets isStale
 		l.isRetrying = true
 		time.AfterFunc(rewritePause, func() { l.writes.add(task{refuse: func(error) {}, run: l.retryWrite}) })
 	}
@@ -180,8 +180,8 @@ func (l *Log) retryWrite() {
 	}
 }
 
-// write appends lines to the log. newest already has their entries. If the log is stale, write replaces it by a new log with
-// all of newest instead.
+// write appends lines to the log. newest has their entries already. If the log must be replaced (isStale), write instead writes
+// a new log with all of newest.
 func (l *Log) write(lines []byte) error {
 	if l.isStale {
 		return l.replace()
@@ -218,13 +218,11 @@ func (l *Log) storeError(err error) error {
 func (l *Log) replace() error {
 	path := l.path(logFile)
 	file, err := os.CreateTemp(l.opts.Dir, tempPrefix+"*") // readable only for this user: preStop hooks may have secrets
-	if err == nil {
-		if err = l.writeAndRename(file, path); err != nil {
-			err = errors.Join(err, file.Close(), os.Remove(file.Name()))
-		}
-	}
 	if err != nil {
 		return l.storeError(err)
+	}
+	if err := l.writeAndRename(file, path); err != nil {
+		return l.storeError(errors.Join(err, file.Close(), os.Remove(file.Name())))
 	}
 	if old := l.file; old != nil { // close it after its syncs, which are queued already
 		l.syncs.add(task{run: func() { _ = old.Close() }})
@@ -256,18 +254,17 @@ func writeTo(file *os.File, text []byte) error {
 }
 
 // Sync makes everything that was appended earlier survive a power cut. It first repeats a failed write. Later writes do
-// not wait for the sync. The future completes with the error of the sync; without a folder, a lock or a boot ID there is
-// none.
+// not wait for the sync. The future completes with the error of the sync, or nil if the log stores nothing at all, because it has
+// no folder, could not lock it or has no boot ID.
 func (l *Log) Sync() *call.Future[struct{}] {
 	future, complete := newFuture()
 	l.beginSync(complete)
 	return future
 }
 
-// beginSync queues a sync of all entries that were queued earlier. If one of their writes has failed, it first replaces
-// the file. The sync itself runs in a second queue, so that later writes do not wait for the disk. complete gets the
-// error of the replacement or the sync, or the error with which the queue refuses the sync. It gets nil if there is no
-// file yet, because nothing was written.
+// beginSync queues a sync of all entries that were queued earlier. If one of their writes has failed, it first replaces the file.
+// The sync itself runs in a second queue, so that later writes do not wait for the disk. complete gets the error of the
+// replacement or the sync, the error with which a queue refuses the sync, or nil if nothing was written yet.
 func (l *Log) beginSync(complete func(error)) {
 	l.writes.add(task{refuse: complete, run: func() {
 		var err error
@@ -326,7 +323,7 @@ func (l *Log) unlockAfterCalls() {
 // which calls hang. While a call hangs, the folder stays locked: a late write could otherwise replace the file of the
 // next agent.
 func (l *Log) Close(until time.Time) error {
-	isLocked := l.giveUpLock() // if the folder is not locked by now, nothing is stored
+	isLocked := l.giveUpLock() // if the folder is not locked by now, it stays so, and nothing is stored
 	var err error
 	l.beginSync(func(syncErr error) { err = syncErr })
 	l.writes.close(errClosed)

@@ -61,7 +61,7 @@ func (q *queue) add(t task) {
 }
 
 // appendToLast adds entries to the batch of the last waiting task, and returns the batch. It returns nil, and adds
-// nothing, if no task is waiting or the last one has no batch.
+// nothing, if no task is waiting, the last one has no batch, or the queue is closed.
 func (q *queue) appendToLast(entries node.Entries) *batch {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -69,12 +69,13 @@ func (q *queue) appendToLast(entries node.Entries) *batch {
 		return nil
 	}
 	last := q.waiting[len(q.waiting)-1].batch
-	if last != nil {
-		if entries.Shutdown != nil {
-			last.entries.Shutdown = entries.Shutdown
-		}
-		last.entries.Pods = append(last.entries.Pods, entries.Pods...)
+	if last == nil {
+		return nil
 	}
+	if entries.Shutdown != nil {
+		last.entries.Shutdown = entries.Shutdown
+	}
+	last.entries.Pods = append(last.entries.Pods, entries.Pods...)
 	return last
 }
 

@@ -32,9 +32,9 @@ type Times struct {
 	EndTime   time.Time `json:"endTime"`
 }
 
-// Read returns what was in the files when [Log.Lock] locked the folder, before this agent wrote anything. If the folder
-// was not locked yet, Read returns what is in the files now. It waits for the disk at most until ctx ends, which is the
-// only error. After an error do not write the log: it may have entries that are still needed.
+// Read returns what was in the files when [Log.Lock] locked the folder, before this agent wrote anything. Before Lock has
+// ended, it returns what is in the files now. After Lock has failed, it returns nothing. Read waits for the disk at most until
+// ctx ends, which is the only error. After an error do not write the log: it may have entries that are still needed.
 func (l *Log) Read(ctx context.Context) (Contents, error) {
 	if l.opts.Dir == "" {
 		return Contents{}, nil
@@ -72,13 +72,15 @@ func notUsable(path string, err error) error {
 func (l *Log) load() (c Contents) {
 	path := l.path(logFile)
 	text, err := l.read(path)
-	if err == nil && l.bootErr == nil {
+	switch {
+	case errors.Is(err, fs.ErrNotExist): // nothing has been stored yet
+	case err != nil:
+		c.Errs = append(c.Errs, notUsable(path, err))
+	case l.bootErr == nil:
 		c = parse(text, l.bootID, l.SinceBoot(time.Now()))
 		for i, err := range c.Errs {
 			c.Errs[i] = notUsable(path, err)
 		}
-	} else if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		c.Errs = append(c.Errs, notUsable(path, err))
 	}
 	if l.opts.Times {
 		if c.Times, err = l.readTimes(l.path(timesFile)); err != nil {
@@ -157,7 +159,8 @@ func (all *newestEntries) addLine(text []byte) error {
 		all.Shutdown = l.Shutdown
 	case l.Pod != nil:
 		l.Pod.Object = l.Object
-		if before := all.pod(l.Pod.Key); l.Object == nil && before != nil {
+		before := all.pod(l.Pod.Key)
+		if l.Object == nil && before != nil {
 			l.Pod.Object = before.Object
 		}
 		all.put(l.Pod)
