@@ -9,11 +9,10 @@ import (
 )
 
 // warnings returns the warnings about the whole schedule, then those about each bucket. ofUnknownClasses are the pods whose
-// priority classes are unknown. A warning about several
-// pods names one of them and their number, which keeps the list short.
+// priority classes are unknown. A warning about several pods names one of them and their number, which keeps the list short.
 func (p *Plan) warnings(ofUnknownClasses []*v1.Pod) []string {
 	var texts []string
-	ofBuckets := make([]string, 0, len(p.Buckets)) // these come after the warning that needs podsLoseTime
+	ofBuckets := make([]string, 0, len(p.Buckets)) // the warnings about the buckets
 	podsLoseTime := false
 	for i := range p.Buckets {
 		bucket := &p.Buckets[i]

@@ -57,7 +57,8 @@ func (b Budget) Window(i int, start time.Duration, opts Options) Window {
 	w := Window{graceEnd: max(end-bucket.Unmount-bucket.Statuses, 0), maxGrace: maxGrace, ownTime: bucket.Pods}
 	// The kills wait for the readiness marks, but in a bucket that starts late only so long that the pods keep their
 	// own time.
-	ready := max(start, min(sum(start, bucket.Readiness), w.graceEnd-bucket.Pods))
+	marksEnd, latestKill := sum(start, bucket.Readiness), w.graceEnd-bucket.Pods
+	ready := max(min(marksEnd, latestKill), start)
 	w.Ready = min(ready, b.WaitEnd)
 	w.KillsEnd = min(w.graceEnd, b.WaitEnd)
 	w.UnmountsEnd = min(max(end-bucket.Statuses, 0), b.WaitEnd)

@@ -24,7 +24,7 @@ func (t *Table) Check() error {
 		switch {
 		case i > 0 && bucket.Priority < b.Buckets[i-1].Priority:
 			return fmt.Errorf("budget.buckets[%d].priority %d must not be less than that before it", i, bucket.Priority)
-		case min(bucket.Readiness, bucket.Pods, bucket.Unmount, bucket.Statuses) < 0 || bucket.Seconds < 0:
+		case bucket.Seconds < 0 || min(bucket.Readiness, bucket.Pods, bucket.Unmount, bucket.Statuses) < 0:
 			return fmt.Errorf("budget.buckets[%d] %+v must not be negative", i, bucket)
 		case bucket.End < previousEnd || bucket.End > b.End:
 			return fmt.Errorf("budget.buckets[%d].endNanoseconds %d must not be less than that before it, %d, or more than budget.endNanoseconds %d", i, bucket.End, previousEnd, b.End)

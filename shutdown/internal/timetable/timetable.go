@@ -84,55 +84,64 @@ func (t *Table) WithOptions(opts plan.Options) *Table {
 	return &Table{Received: t.Received, Budget: t.Budget, opts: opts}
 }
 
+// remainingParts returns a copy of a budget in which the parts that are over have no time.
+func (r Request) remainingParts(b plan.Budget) plan.Budget {
+	b.Buckets = slices.Clone(b.Buckets)
+	if r.Prepared {
+		b.Prepare = 0
+	}
+	if r.Held {
+		b.Hold = 0
+	}
+	if r.Published {
+		b.Publish = 0
+	}
+	for i := range min(r.DoneBuckets, len(b.Buckets)) {
+		bucket := &b.Buckets[i]
+		bucket.Readiness, bucket.Pods, bucket.Unmount, bucket.Statuses = 0, 0, 0, 0
+	}
+	return b
+}
+
 // shorten returns the budget of old, fitted into the time that is left at r.Received. The result counts from r.Received. It is
 // made from those parts of old.Budget that are not over, and not from the schedule: if the deadline has not changed, no part
 // changes.
 func (r Request) shorten(old *Table) plan.Budget {
 	passed := r.Received.Sub(old.Received)
-	remaining := old.Budget // without the parts that are over
-	remaining.Buckets = slices.Clone(remaining.Buckets)
-	if r.Prepared {
-		remaining.Prepare = 0
-	}
-	if r.Held {
-		remaining.Hold = 0
-	}
-	if r.Published {
-		remaining.Publish = 0
-	}
-	for i := range min(r.DoneBuckets, len(remaining.Buckets)) {
-		bucket := &remaining.Buckets[i]
-		bucket.Readiness, bucket.Pods, bucket.Unmount, bucket.Statuses = 0, 0, 0, 0
-	}
+	remaining := r.remainingParts(old.Budget)
 	limit := min(r.limit(), max(old.Budget.End-passed, 0))
 	fitted := remaining.Fit(limit, r.Occupied)
 	// Steps that are over may have left time unused (spare): the remaining parts then end before limit. All ends move later by
 	// spare, so that they stay as far before the host's end as they were. But no end becomes later than it is in old.
 	spare := limit - fitted.End
-	addSpare := func(end *time.Duration, oldEnd time.Duration) { *end = min(*end+spare, max(oldEnd-passed, 0)) }
-	addSpare(&fitted.WaitEnd, old.Budget.WaitEnd)
-	addSpare(&fitted.End, old.Budget.End)
+	moved := func(end, oldEnd time.Duration) time.Duration { return min(end+spare, max(oldEnd-passed, 0)) }
+	fitted.WaitEnd = moved(fitted.WaitEnd, old.Budget.WaitEnd)
+	fitted.End = moved(fitted.End, old.Budget.End)
 	for i := range fitted.Buckets {
-		addSpare(&fitted.Buckets[i].End, old.Budget.Buckets[i].End)
+		bucket := &fitted.Buckets[i]
+		bucket.End = moved(bucket.End, old.Budget.Buckets[i].End)
 	}
 	fillGaps(&fitted, remaining.Buckets, r.DoneBuckets)
+	cutExcess(&fitted)
 	return fitted
 }
 
-// fillGaps adapts the parts of a budget to its ends, which shorten may have moved later after Fit. The first doneBuckets
-// buckets are over, and the next bucket is in progress. In each later bucket the gap is the time from the end of the previous
-// bucket to its own end, less its other steps. Its pods get the whole gap if that is more than Fit has left them, but never
-// more than they had before Fit (unfitted).
-//
-// The parts may then add up to more than b.End, because some of the time of the parts in progress has passed already. The
-// excess is cut off from these.
+// fillGaps lengthens the pods' times after shorten has moved the ends of the buckets. The first doneBuckets buckets are over, and
+// the next one is in progress. In each bucket after that, the gap is the time from the end of the previous bucket to its own
+// end, less its other steps. Its pods get the whole gap if that is more than Fit has left them, but never more than they had
+// before Fit (unfitted).
 func fillGaps(b *plan.Budget, unfitted []plan.BucketBudget, doneBuckets int) {
 	for i := doneBuckets + 1; i < len(b.Buckets); i++ {
 		bucket := &b.Buckets[i]
 		gap := bucket.End - b.Buckets[i-1].End - bucket.Readiness - bucket.Unmount - bucket.Statuses
 		bucket.Pods = min(unfitted[i].Pods, max(bucket.Pods, gap))
 	}
-	// Cut the excess off the first parts that have time: the parts before them are over, and are 0 already.
+}
+
+// cutExcess shortens the parts of a budget until they add up to at most b.End. They add up to more if some of the time of the
+// bucket in progress has passed already. The first bucket that has time is therefore shortened first: those that are over have
+// none.
+func cutExcess(b *plan.Budget) {
 	parts := make([]*time.Duration, 0, 4*len(b.Buckets)+3)
 	for i := range b.Buckets {
 		bucket := &b.Buckets[i]
