@@ -26,11 +26,11 @@ type File struct {
 	Err   error         // nil: the file was read and sets the limit; else Limit is 0
 }
 
-// Files returns the files of a host that set InhibitDelayMaxSec, in logind's order. It also returns the folders and files
-// that cannot be read, with Err; such folders come first. It leaves out the files from which logind takes no limit: they do
-// not set it, or are no regular files. A file that systemd cannot parse has an Err, and ends the list: systemd ignores all
-// later files. The drop-ins at the paths ignored count as missing. The last file without an Err decides (Last), because
-// logind skips what it cannot read.
+// Files returns the files of a host that set InhibitDelayMaxSec, in logind's order. The last one without an Err counts (Last).
+//
+//   - Folders that cannot be read come first, with an Err. Files that cannot be read have an Err too: logind skips them.
+//   - A file that systemd cannot parse has an Err, and ends the list: systemd ignores all later files.
+//   - The drop-ins at the paths ignored count as missing.
 func Files(host fs.FS, ignored ...string) []File {
 	names, found := fileNames(host, ignored)
 	for _, name := range names {
@@ -57,8 +57,8 @@ func Last(files []File) *File {
 
 // fileNames lists the files that logind reads, in its order. These are the main file, if there is one, and the drop-ins
 // sorted by name across all directories. Of drop-ins with the same name only the one in the first directory is read
-// (systemd.unit(5)). It leaves out the drop-ins whose absolute paths are in ignored, so that one of the same name in a
-// later directory is read. unread has the directories that cannot be read.
+// (systemd.unit(5)). The drop-ins whose absolute paths are in ignored count as missing. unread has the directories that cannot
+// be read.
 func fileNames(host fs.FS, ignored []string) (files []string, unread []File) {
 	dropIns := map[string]string{}                                                  // file name: path
 	for _, dir := range []string{"etc", "run", "usr/local/lib", "usr/lib", "lib"} { // in order of precedence
@@ -110,7 +110,8 @@ func limitIn(text string) (limit time.Duration, isSet bool, err error) {
 	var section string
 	for _, line := range joinedLines(text) {
 		isHeader := strings.HasPrefix(line, "[")
-		if !utf8.ValidString(line) || isHeader && !strings.HasSuffix(line, "]") {
+		isBrokenHeader := isHeader && !strings.HasSuffix(line, "]")
+		if isBrokenHeader || !utf8.ValidString(line) {
 			return 0, true, errInvalid
 		}
 		if isHeader {

@@ -25,23 +25,23 @@ type delayRequest struct {
 	requested time.Duration
 }
 
-// apply makes logind's limit sufficient for the requested delay, if it can, and returns the results of RequestDelay. It
-// makes one of two changes, and then reloads logind: withdraw removes a drop-in that is no longer needed, because the other
-// files set enough, and writeDropInAndReload writes it. In the other cases a change is impossible, would have no effect, is
-// not needed, or would harm another process, and result returns the limit as it is.
+// apply makes logind's limit sufficient for the requested delay, if it can, and returns the results of RequestDelay. It writes
+// the drop-in (writeDropInAndReload), or removes it if the other files set enough (withdraw). If that is impossible, would have
+// no effect, is not needed, or would harm another process, it changes nothing, and result returns the limit as it is.
 func (r *delayRequest) apply(ctx context.Context) (time.Duration, error) {
 	granted, err := r.conn.limit(ctx)
 	if err != nil {
 		return 0, err
 	}
-	content, err := r.files.dropIn.find() // nil: there is no drop-in, because a drop-in is never empty
+	content, err := r.files.dropIn.find()
+	if err != nil { // somebody else's file is in the drop-in's place
+		return r.result(ctx, err)
+	}
 	isPresent, isUpToDate := content != nil, bytes.Equal(content, dropInText(r.requested))
 	isEnough := granted >= r.requested
 	isOfLongerRequest := isPresent && !isUpToDate && isEnough
 	var noFailure error
 	switch {
-	case err != nil: // somebody else's file is in the drop-in's place
-		return r.result(ctx, err)
 	case isUpToDate && r.files.wasNotApplied(r.requested): // another reload would not help: logind seems to read other files
 		return r.result(ctx, r.files.notAppliedError(granted, r.requested))
 	case isOfLongerRequest && r.locks.heldByOtherProcess(ctx): // the other process may need the drop-in

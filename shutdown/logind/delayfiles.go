@@ -20,7 +20,7 @@ type delayFiles struct {
 	dropIn     dropIn
 	locked     chan struct{} // a mutex for which a wait can end with a context: of size 1, and full while the drop-in is locked
 	notApplied attempt       // the last attempt that logind did not apply; guarded by locked
-	logged     string        // the last failure that was logged; "": the last change did not fail; guarded by locked
+	failure    string        // the failure of the last change, which was logged; "": it did not fail; guarded by locked
 
 	// limitBeforeChange is the old limit while this process changes logind's limit; nil: no change is in progress.
 	// logind may have started the timer of a shutdown with the old or the new limit.
@@ -43,10 +43,9 @@ func (f *delayFiles) lock(ctx context.Context) (unlock func(), err error) {
 	}
 }
 
-// markChanging records that this process is changing logind's limit, and that it was before: a shutdown that begins in
-// the meantime may still have the old limit, so its deadline is computed from the lower of the two. Call done when the
-// change is over. In a nested call (withdraw calls
-// writeDropInAndReload) both do nothing: the outer call's limit is kept until its done.
+// markChanging records logind's limit from before this process changes it. A shutdown that begins during the change may still
+// have the old limit, so its deadline is computed from the lower of the two. Call done when the change is over. A nested call and
+// its done do nothing (withdraw calls writeDropInAndReload).
 func (f *delayFiles) markChanging(before time.Duration) (done func()) {
 	if f.limitBeforeChange.CompareAndSwap(nil, &before) {
 		return func() { f.limitBeforeChange.Store(nil) }
@@ -61,8 +60,8 @@ func (f *delayFiles) noteFailure(err error) (isNew bool) {
 	if err != nil {
 		text = err.Error()
 	}
-	isNew = text != "" && text != f.logged
-	f.logged = text
+	isNew = text != "" && text != f.failure
+	f.failure = text
 	return isNew
 }
 

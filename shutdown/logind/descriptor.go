@@ -33,19 +33,19 @@ func (c *conn) callForDescriptor(ctx context.Context, method string, args ...any
 	received.expect()
 	call := <-c.SendWithContext(ctx, message, make(chan *dbus.Call, 1)).Done
 	file, err := received.take(message.Serial()), call.Err
-	switch {
-	case file == nil && err == nil:
+	if err == nil && file == nil {
 		return nil, errBadReply
-	case file != nil && err != nil: // ctx ended just when the reply arrived
+	}
+	if err == nil {
+		return file, nil
+	}
+	if file != nil { // ctx ended just when the reply arrived
 		err = errors.Join(err, file.Close())
 	}
-	if err != nil && !c.Connected() {
+	if !c.Connected() {
 		err = errors.Join(dbus.ErrClosed, err)
 	}
-	if err != nil {
-		return nil, err
-	}
-	return file, nil
+	return nil, err
 }
 
 // descriptors keeps the file descriptors of expected replies until their callers take them. All other

@@ -26,8 +26,9 @@ type preparation struct {
 func (p *preparation) noteSignal(active bool, signal dbus.Sequence) (isNews bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	isOutdated := signal < p.inProgressSetBy || active && signal < p.lastDenial
-	if isOutdated {
+	isSuperseded := signal < p.inProgressSetBy
+	isDenied := active && signal < p.lastDenial
+	if isSuperseded || isDenied {
 		return false
 	}
 	isNewShutdown := active && p.inProgressSetBy < p.lastDenial // a reply has said that the known shutdown is over
@@ -41,7 +42,8 @@ func (p *preparation) noteSignal(active bool, signal dbus.Sequence) (isNews bool
 func (p *preparation) noteConfirmation(reply dbus.Sequence) (isInProgress bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if reply > max(p.inProgressSetBy, p.lastDenial) && !p.inProgress {
+	isNewest := reply > max(p.inProgressSetBy, p.lastDenial)
+	if isNewest && !p.inProgress {
 		p.inProgress, p.inProgressSetBy = true, reply
 	}
 	return p.inProgress

@@ -68,24 +68,24 @@ func (q *signalQueue) DeliverSignal(_, _ string, signal *dbus.Signal) {
 	}
 }
 
-// accepts reports whether the session needs a signal, and whether it comes from the right sender. The session needs two
-// kinds of signals:
+// accepts reports whether a signal is one of the two kinds that the session needs, and comes from the right sender:
 //
 //   - The bus says that a bus name has a new owner.
-//   - logind announces a shutdown. This is accepted only once setOwner was called, and from every sender if the bus does
-//     not say who is logind. The interface is not checked: on Talos it is logind's bus name, and the kubelet does not
-//     check it either.
+//   - logind announces a shutdown, once setOwner was called. The interface is not checked: on Talos it is logind's bus name,
+//     and the kubelet does not check it either.
 //
-// accepts trusts the sender, because the bus sets it. A signal without a sender comes from a bus that sets none, and is
-// accepted. The caller holds the mutex.
+// The bus sets the sender, so it can be trusted. Some buses set none: every sender is then accepted. The caller holds the mutex.
 func (q *signalQueue) accepts(signal *dbus.Signal) bool {
 	isFrom := func(sender string) bool { return signal.Sender == sender || signal.Sender == "" }
 	if signal.Name == dbusName+"."+nameOwnerChanged {
 		return isFrom(dbusName)
 	}
-	announces := strings.HasSuffix(signal.Name, "."+prepareForShutdown) || strings.HasSuffix(signal.Name, "."+prepareForShutdownWithMetadata)
-	isLogind := q.owner == "" || isFrom(q.owner)
-	return announces && signal.Path == login1Path && q.ownerKnown && isLogind
+	isAnnouncement := strings.HasSuffix(signal.Name, "."+prepareForShutdown) || strings.HasSuffix(signal.Name, "."+prepareForShutdownWithMetadata)
+	isFromLogind := q.owner == "" || isFrom(q.owner) // "": the bus does not say who is logind
+	if !q.ownerKnown || !isFromLogind {
+		return false
+	}
+	return isAnnouncement && signal.Path == login1Path
 }
 
 // take removes and returns the queued signals.

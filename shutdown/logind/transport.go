@@ -93,9 +93,8 @@ func newTransport(socket *net.UnixConn) *transport {
 // Close closes the socket.
 func (t *transport) Close() error { return t.in.Close() }
 
-// Write passes on what godbus writes. Before the BEGIN that ends the handshake it asks the bus to pass
-// descriptors. godbus would ask only on a connection of its own type, which keeps every descriptor open that
-// arrives.
+// Write passes on what godbus writes. Before the BEGIN that ends the handshake it asks the bus to pass descriptors. godbus asks
+// for that only on a connection of its own type, which would keep every descriptor open that arrives.
 func (t *transport) Write(p []byte) (int, error) {
 	if !t.authenticated && string(p) == "BEGIN\r\n" {
 		t.authenticated = true
@@ -128,12 +127,14 @@ func (t *transport) negotiate() error {
 // readLine reads one line byte by byte, so that it reads nothing of the messages that follow.
 func readLine(from io.Reader) (line string, err error) {
 	var text []byte
-	for one := make([]byte, 1); err == nil && one[0] != '\n'; {
-		if _, err = io.ReadFull(from, one); err == nil {
-			text = append(text, one...)
+	for !bytes.HasSuffix(text, []byte("\n")) {
+		next := make([]byte, 1)
+		if _, err := io.ReadFull(from, next); err != nil {
+			return string(text), err
 		}
+		text = append(text, next...)
 	}
-	return string(text), err
+	return string(text), nil
 }
 
 // Read returns what the bus sends: the lines of the handshake, and then one message after another without those that are
