@@ -16,10 +16,9 @@ const (
 
 // setContainers sets the container statuses to write for a pod. A nil list is not written.
 //
-// In a terminal phase every container that was started must have a terminated state: if it has none, it gets one with an
-// unknown exit code. Containers that were never started stay waiting, as in the kubelet's TerminatePod: the init
-// containers after the last started one, and all regular containers of a pod that was not initialized. In other phases a
-// list is written unchanged once one of its containers has ended.
+// In a terminal phase every started container that has no terminated state gets one, with an unknown exit code. Containers that
+// were never started stay waiting, as in the kubelet's TerminatePod. In other phases a list is written unchanged once one of its
+// containers has ended.
 func (p *statusPatch) setContainers(pod *v1.Pod) {
 	status := &pod.Status
 	if !isTerminal(status.Phase) {
@@ -103,9 +102,9 @@ func succeeded(state v1.ContainerState) bool {
 	return state.Terminated != nil && state.Terminated.ExitCode == 0
 }
 
-// mayRun reports whether a container of the pod may be running according to the pod's status. In a terminal phase none
-// is. A container without a state may be running too, unless the pod is Pending. Plain init containers are the
-// exception: they have ended before the pod leaves Pending.
+// mayRun reports whether a container of the pod may be running according to the pod's status. In a terminal phase none is. A
+// container without a state may be running too, unless the pod is Pending. Only init containers that are no sidecars are known to
+// have ended when the pod leaves Pending.
 func mayRun(pod *v1.Pod) bool {
 	status := &pod.Status
 	if isTerminal(status.Phase) {
@@ -121,11 +120,15 @@ func mayRun(pod *v1.Pod) bool {
 	if status.Phase == v1.PodPending {
 		return false
 	}
-	isAnythingKnown, spec := len(hasState) > 0, &pod.Spec
-	return !isAnythingKnown ||
-		slices.ContainsFunc(spec.InitContainers, func(c v1.Container) bool { return isSidecar(&c) && !hasState[c.Name] }) ||
-		slices.ContainsFunc(spec.Containers, func(c v1.Container) bool { return !hasState[c.Name] }) ||
-		slices.ContainsFunc(spec.EphemeralContainers, func(c v1.EphemeralContainer) bool { return !hasState[c.Name] })
+	if isNothingKnown := len(hasState) == 0; isNothingKnown {
+		return true
+	}
+	isUnknownSidecar := func(c v1.Container) bool { return isSidecar(&c) && !hasState[c.Name] }
+	isUnknown := func(c v1.Container) bool { return !hasState[c.Name] }
+	isUnknownEphemeral := func(c v1.EphemeralContainer) bool { return !hasState[c.Name] }
+	return slices.ContainsFunc(pod.Spec.InitContainers, isUnknownSidecar) ||
+		slices.ContainsFunc(pod.Spec.Containers, isUnknown) ||
+		slices.ContainsFunc(pod.Spec.EphemeralContainers, isUnknownEphemeral)
 }
 
 // isSidecar reports whether an init container is restartable (KEP-753).

@@ -148,7 +148,8 @@ func isShutdownCondition(old *v1.NodeCondition) bool {
 // isForeignDrain reports whether old is a DrainInProgress condition that another program has set to True: its reason is
 // not the reasonNodeShutdown that this package sets.
 func isForeignDrain(old *v1.NodeCondition) bool {
-	return old != nil && old.Type == drainInProgress && old.Status == v1.ConditionTrue && old.Reason != reasonNodeShutdown
+	isDrain := old != nil && old.Type == drainInProgress && old.Status == v1.ConditionTrue
+	return isDrain && old.Reason != reasonNodeShutdown
 }
 
 // equalExceptTimes reports whether two conditions of one type differ at most in their times.

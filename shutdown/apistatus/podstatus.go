@@ -48,8 +48,8 @@ type conditionPatch struct {
 
 // empty reports whether the patch changes nothing but observedGeneration.
 func (p *statusPatch) empty() bool {
-	return p.Phase == "" && len(p.Conditions)+
-		len(p.InitContainerStatuses)+len(p.ContainerStatuses)+len(p.EphemeralContainerStatuses) == 0
+	containers := len(p.InitContainerStatuses) + len(p.ContainerStatuses) + len(p.EphemeralContainerStatuses)
+	return p.Phase == "" && len(p.Conditions) == 0 && containers == 0
 }
 
 // finalStatus returns the patch that [Reporter.FlushPod] writes: the phase if it is terminal, the conditions that a
@@ -101,7 +101,8 @@ func finalCondition(status *v1.PodStatus, conditionType v1.PodConditionType) *v1
 func newConditionPatch(oldStatus *v1.PodStatus, condition *v1.PodCondition, generation int64, now metav1.Time) conditionPatch {
 	transitionTime := condition.LastTransitionTime
 	oldCondition := podcondition.Get(oldStatus, condition.Type)
-	if transitionTime.IsZero() && oldCondition != nil && oldCondition.Status == condition.Status {
+	isUnchanged := oldCondition != nil && oldCondition.Status == condition.Status
+	if transitionTime.IsZero() && isUnchanged {
 		transitionTime = oldCondition.LastTransitionTime
 	}
 	if transitionTime.IsZero() {

@@ -20,6 +20,9 @@ type requests struct {
 	timeout time.Duration // of one request
 }
 
+// noRetries turns off client-go's own retries of a request.
+const noRetries = 0
+
 // restClient returns the client's RESTClient. It returns nil if there is none, as with the fake clientset: requests then go
 // through the typed client.
 func (r requests) restClient() rest.Interface {
@@ -30,12 +33,12 @@ func (r requests) restClient() rest.Interface {
 	return client
 }
 
-// getPod reads a pod.
+// getPod reads a pod, through the typed client if there is no RESTClient.
 func (r requests) getPod(ctx context.Context, namespace, name string) (*v1.Pod, error) {
 	pod := &v1.Pod{}
 	err := withTimeout(ctx, r.timeout, func(ctx context.Context) (err error) {
 		if client := r.restClient(); client != nil {
-			return client.Get().Namespace(namespace).Resource("pods").Name(name).MaxRetries(0).Do(ctx).Into(pod)
+			return client.Get().Namespace(namespace).Resource("pods").Name(name).MaxRetries(noRetries).Do(ctx).Into(pod)
 		}
 		pod, err = r.client.CoreV1().Pods(namespace).Get(ctx, name, metav1.GetOptions{})
 		return err
@@ -43,12 +46,12 @@ func (r requests) getPod(ctx context.Context, namespace, name string) (*v1.Pod, 
 	return pod, err
 }
 
-// getNode reads a node.
+// getNode reads a node, through the typed client if there is no RESTClient.
 func (r requests) getNode(ctx context.Context, name string) (*v1.Node, error) {
 	node := &v1.Node{}
 	err := withTimeout(ctx, r.timeout, func(ctx context.Context) (err error) {
 		if client := r.restClient(); client != nil {
-			return client.Get().Resource("nodes").Name(name).MaxRetries(0).Do(ctx).Into(node)
+			return client.Get().Resource("nodes").Name(name).MaxRetries(noRetries).Do(ctx).Into(node)
 		}
 		node, err = r.client.CoreV1().Nodes().Get(ctx, name, metav1.GetOptions{})
 		return err
@@ -56,17 +59,18 @@ func (r requests) getNode(ctx context.Context, name string) (*v1.Node, error) {
 	return node, err
 }
 
-// patchStatus patches the status of a pod, or of a node if namespace is "".
+// patchStatus patches the status of a pod, or of a node if namespace is "", through the typed client if there is no RESTClient.
 func (r requests) patchStatus(ctx context.Context, namespace, name string, patch []byte) error {
 	resource, isNode := "pods", namespace == ""
 	if isNode {
 		resource = "nodes"
 	}
 	return withTimeout(ctx, r.timeout, func(ctx context.Context) (err error) {
-		switch client := r.restClient(); {
+		client := r.restClient()
+		switch {
 		case client != nil:
 			err = client.Patch(types.StrategicMergePatchType).NamespaceIfScoped(namespace, !isNode).Resource(resource).Name(name).
-				SubResource("status").Body(patch).MaxRetries(0).Do(ctx).Error()
+				SubResource("status").Body(patch).MaxRetries(noRetries).Do(ctx).Error()
 		case isNode:
 			_, err = r.client.CoreV1().Nodes().Patch(ctx, name, types.StrategicMergePatchType, patch, metav1.PatchOptions{}, "status")
 		default:
@@ -76,11 +80,11 @@ func (r requests) patchStatus(ctx context.Context, namespace, name string, patch
 	})
 }
 
-// deletePod deletes a pod.
+// deletePod deletes a pod, through the typed client if there is no RESTClient.
 func (r requests) deletePod(ctx context.Context, namespace, name string, options *metav1.DeleteOptions) error {
 	return withTimeout(ctx, r.timeout, func(ctx context.Context) error {
 		if client := r.restClient(); client != nil {
-			return client.Delete().Namespace(namespace).Resource("pods").Name(name).Body(options).MaxRetries(0).Do(ctx).Error()
+			return client.Delete().Namespace(namespace).Resource("pods").Name(name).Body(options).MaxRetries(noRetries).Do(ctx).Error()
 		}
 		return r.client.CoreV1().Pods(namespace).Delete(ctx, name, *options)
 	})

@@ -28,7 +28,8 @@ func withHeadroom(ctx context.Context) (context.Context, context.CancelFunc) {
 	if !hasDeadline {
 		return context.WithCancel(ctx)
 	}
-	return context.WithDeadline(ctx, end.Add(-min(time.Until(end)/20, maxHeadroom))) // 5 %
+	headroom := min(time.Until(end)/20, maxHeadroom) // 5 % of the remaining time
+	return context.WithDeadline(ctx, end.Add(-headroom))
 }
 
 // retry repeats an attempt until it succeeds, the API server refuses it, or ctx ends.

@@ -87,17 +87,16 @@ func (z *azure) read(ctx context.Context, _ bool) (notice, error) {
 	return earliest, nil
 }
 
-// current returns the notice of an event as it counts now. An event that had begun when it was first read does not count: the
-// machine may have survived it. Once another event has begun, its deadline is unknown.
+// current returns the notice of an event as it counts now. Once the event has started, or its time has passed, the notice has no
+// deadline. If that was so when the event was first read, it does not count: the machine may have survived it.
 func (z *azure) current(e scheduledEvent, clockAhead time.Duration) (n notice, counts bool) {
-	lastKnown, wasKnown := z.known[e.EventID]
 	n = e.notice(clockAhead)
+	lastKnown, wasKnown := z.known[e.EventID]
 	isStarted := e.EventStatus != "Scheduled"
-	if !isStarted && !n.hasPassed() {
-		return n, true
-	}
 	if isStarted {
 		n = lastKnown // a started event has no NotBefore any more, but its kind and key still count
+	} else if !n.hasPassed() {
+		return n, true
 	}
 	n.event.Deadline = time.Time{} // unknown; it counts as earlier than all known deadlines
 	return n, wasKnown
@@ -158,14 +157,14 @@ func (z *azure) acknowledge(ctx context.Context) error {
 			start.StartRequests = append(start.StartRequests, startRequest{EventID: e.EventID})
 		}
 	}
-	if len(start.StartRequests) > 0 {
-		body, err := json.Marshal(start)
-		if err == nil {
-			_, err = z.send(ctx, request{method: http.MethodPost, path: eventsPath, body: body})
-		}
-		errs = append(errs, err)
+	if len(start.StartRequests) == 0 {
+		return errors.Join(errs...)
 	}
-	return errors.Join(errs...)
+	body, err := json.Marshal(start)
+	if err == nil {
+		_, err = z.send(ctx, request{method: http.MethodPost, path: eventsPath, body: body})
+	}
+	return errors.Join(append(errs, err)...)
 }
 
 // parseScheduledEvents returns those events of Azure's document that shut down the machine with this name.

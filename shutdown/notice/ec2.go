@@ -48,13 +48,13 @@ func (e *ec2) read(ctx context.Context, _ bool) (n notice, err error) {
 			e.renewAt = time.Time{}
 		}
 	}()
-	if !time.Now().Before(e.renewAt) {
+	if isTokenOld := time.Until(e.renewAt) <= 0; isTokenOld {
 		if err := e.renew(ctx); err != nil {
 			return notice{}, err
 		}
 	}
 	a, err := e.readAction(ctx)
-	if err == nil && a.status == http.StatusUnauthorized {
+	if isTokenUnknown := err == nil && a.status == http.StatusUnauthorized; isTokenUnknown {
 		if err := e.renew(ctx); err != nil {
 			return notice{}, err
 		}

@@ -118,7 +118,8 @@ func watchValues(ctx context.Context, values []*polledValue, announce func(sourc
 // poll reads the value until ctx ends, and passes each reading to Watch. After a failure to read or to announce, it pauses
 // longer: 1 s at first, doubled up to maxBackOff. Then the service must answer at once, without waiting for a change.
 func (v *polledValue) poll(ctx context.Context, readings chan<- reading) {
-	for failures := 0; ; {
+	failures := 0 // in a row
+	for {
 		atOnce := failures > 0
 		n, err := v.read(ctx, atOnce)
 		if ctx.Err() != nil {
@@ -140,8 +141,8 @@ func (v *polledValue) poll(ctx context.Context, readings chan<- reading) {
 		if succeeded {
 			failures = 0
 		} else {
-			pause = min(time.Second<<failures, maxBackOff)
-			failures = min(failures+1, 10) // a larger shift could overflow
+			pause = min(time.Second<<min(failures, 10), maxBackOff) // a larger shift could overflow
+			failures++
 		}
 		select {
 		case <-time.After(pause):

@@ -65,10 +65,9 @@ func (s *session) startServing(host *net.UnixConn) {
 	s.start(func() { s.serve(host) })
 }
 
-// serve handles the lines of a host until the host sends no more or the session ends. Then it closes the connection,
-// unless the host waits for the reply to an announcement: that connection stays open for the reply. If a waiting host
-// closes its sending side, this does not cancel the shutdown. A line that is too long, or does not come in time, also ends
-// the connection.
+// serve handles the lines of a host until the host sends no more, a line is too long or does not come in time, or the session
+// ends. Then it closes the connection, unless the host waits for the reply to an announcement: that connection stays open for
+// the reply, even if the host has closed its sending side.
 //
 // A last line without a line end counts only if the host has closed its sending side. Otherwise it may be a part, such as
 // "poweroff 9" of "poweroff 90".
@@ -78,30 +77,31 @@ func (s *session) serve(host net.Conn) {
 	stop := context.AfterFunc(s.ctx, func() { _ = host.SetReadDeadline(time.Unix(1, 0)) }) // fails only if the connection is closed
 	defer stop()
 	isWaiting := false // host has announced a shutdown and waits for the reply
-	mayReadMore := true
 	lines := bufio.NewReaderSize(host, maxLine)
-	var err error // of the newest read
-	for mayReadMore && s.setLineDeadline(host, isWaiting) {
-		var line []byte
-		line, err = lines.ReadSlice('\n')
+	var readErr error // ends the reading
+	for s.setLineDeadline(host, isWaiting) {
+		line, err := lines.ReadSlice('\n')
 		isLastLine := errors.Is(err, io.EOF) && len(line) > 0
 		if err != nil && !isLastLine {
+			readErr = err
 			break
 		}
-		var waitsNow bool
-		waitsNow, mayReadMore = s.handleLine(strings.TrimRight(string(line), "\r\n"), host)
+		waitsNow, mayReadMore := s.handleLine(strings.TrimRight(string(line), "\r\n"), host)
 		if waitsNow {
 			isWaiting = true
 			s.unannounced.remove(host)
 		}
+		if !mayReadMore {
+			break
+		}
 	}
 	if !isWaiting {
-		s.closeAfter(host, err)
+		s.closeAfter(host, readErr)
 	}
 }
 
-// closeAfter closes a connection whose last read has ended with readErr. If the host's line was too long, or did not come
-// in time, the last reply says so.
+// closeAfter closes a connection. readErr is the error that has ended its reading; nil: none. If it says that the host's line was
+// too long, or did not come in time, the last reply says so.
 func (s *session) closeAfter(host net.Conn, readErr error) {
 	isInterrupted := s.ctx.Err() != nil // by the end of the session
 	switch {

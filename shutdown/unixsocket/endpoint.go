@@ -110,8 +110,8 @@ func removeStale(path string, now time.Time) error {
 	var errs []error
 	for _, entry := range entries {
 		digits, hasPrefix := strings.CutPrefix(entry.Name(), filepath.Base(path)+".")
-		isOurs := hasPrefix && digits != "" && strings.Trim(digits, "0123456789") == "" // a name of os.MkdirTemp
-		if !isOurs {
+		isNumber := digits != "" && strings.Trim(digits, "0123456789") == ""
+		if isOurs := hasPrefix && isNumber; !isOurs { // os.MkdirTemp has not made the name
 			continue
 		}
 		info, err := entry.Info()
@@ -131,8 +131,9 @@ func removeLeftover(path string, fileType fs.FileMode) error {
 	case fs.ModeSocket:
 		err = os.Remove(path)
 	case fs.ModeDir:
-		if err = os.Remove(filepath.Join(path, boundName)); err == nil || errors.Is(err, fs.ErrNotExist) {
-			err = os.Remove(path) // the folder must be empty
+		err = os.Remove(filepath.Join(path, boundName))
+		if err == nil || errors.Is(err, fs.ErrNotExist) {
+			err = os.Remove(path) // fails if the folder has anything else
 		}
 	default:
 	}

@@ -94,7 +94,8 @@ func (h *hosts) pending() (*source.Event, error) {
 	if a == nil {
 		return nil, fmt.Errorf("no shutdown was announced, and the host cannot be asked: %w", errors.ErrUnsupported)
 	}
-	if hasFailed := !a.shutsDownAt.IsZero() && time.Since(a.shutsDownAt) >= pendingFor; hasFailed {
+	isTimeKnown := !a.shutsDownAt.IsZero()
+	if hasFailed := isTimeKnown && time.Since(a.shutsDownAt) >= pendingFor; hasFailed {
 		return nil, nil
 	}
 	copied := a.event
@@ -121,7 +122,8 @@ func (h *hosts) addLock() {
 func (h *hosts) removeLock() (released []net.Conn) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if h.lockCount--; h.lockCount > 0 {
+	h.lockCount--
+	if h.lockCount > 0 {
 		return nil
 	}
 	h.setReleased()
