@@ -174,7 +174,16 @@ func (o *Options) validate() error {
 	if o.Events != nil && o.Node == nil {
 		errs = append(errs, errors.New("Options.Node is required with Options.Events"))
 	}
-	// A nil pointer in an interface would fail only when it is used.
+	errs = append(errs, o.validateNilPointers(), o.validateStateDir(), o.validateTimeouts())
+	if !nilcheck.IsTypedNil(o.Gates) { // otherwise asking for a gate would panic
+		errs = append(errs, o.validateConfig())
+	}
+	return errors.Join(errs...)
+}
+
+// validateNilPointers returns an error for each interface that has a nil pointer: it would fail only when it is used.
+func (o *Options) validateNilPointers() error {
+	var errs []error
 	for _, option := range []struct {
 		name  string
 		value any
@@ -190,7 +199,12 @@ func (o *Options) validate() error {
 	} {
 		errs = append(errs, nilcheck.Option(option.name, option.value))
 	}
-	errs = append(errs, o.validateStateDir())
+	return errors.Join(errs...)
+}
+
+// validateTimeouts returns an error for each timeout of Plan that is longer than maxTimeout.
+func (o *Options) validateTimeouts() error {
+	var errs []error
 	for _, timeout := range []struct {
 		name  string
 		value time.Duration
@@ -204,9 +218,6 @@ func (o *Options) validate() error {
 		if timeout.value > maxTimeout {
 			errs = append(errs, fmt.Errorf("Options.Plan.%s is %v, it must be at most %v: the host is asked for this time", timeout.name, timeout.value, maxTimeout))
 		}
-	}
-	if !nilcheck.IsTypedNil(o.Gates) { // otherwise asking for a gate would panic
-		errs = append(errs, o.validateConfig())
 	}
 	return errors.Join(errs...)
 }

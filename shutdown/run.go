@@ -39,13 +39,9 @@ func (s *shell) logMissingRun() {
 // Options.RequireStateDir is set and the state folder cannot be used. At the end it releases the lock, waits for the calls in
 // progress (at most until the time that endRun returns), and closes the log.
 func (s *shell) run(ctx context.Context) error {
-	s.mu.Lock()
-	if s.phase != phaseIdle {
-		s.mu.Unlock()
+	if isFirst := s.beginRun(); !isFirst {
 		return errAlreadyRun
 	}
-	s.phase = phaseRunning
-	s.mu.Unlock()
 	defer s.closeReady() // Ready is closed even if ctx ends early
 	s.setUpCalls(ctx)
 	if ctx.Err() != nil {
@@ -77,6 +73,17 @@ func (s *shell) run(ctx context.Context) error {
 	}
 	hangingErr := s.endCalls(until)
 	return errors.Join(folderErr, s.interruption(), closeErr, hostErr, hangingErr, s.closeLog(until))
+}
+
+// beginRun begins the running phase. isFirst is false, and nothing changes, if Run was called before.
+func (s *shell) beginRun() (isFirst bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.phase != phaseIdle {
+		return false
+	}
+	s.phase = phaseRunning
+	return true
 }
 
 // endRun tells the core (package node) that the context of Run has ended. It returns until when Run waits for calls that ignore

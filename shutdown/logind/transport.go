@@ -35,17 +35,10 @@ func readMessage(from io.Reader) ([]byte, error) {
 	if _, err := io.ReadFull(from, header); err != nil {
 		return nil, err
 	}
-	var order binary.ByteOrder
-	switch header[0] {
-	case 'l':
-		order = binary.LittleEndian
-	case 'B':
-		order = binary.BigEndian
-	default:
-		return nil, fmt.Errorf("byte order %q of a D-Bus message is neither l nor B", header[0])
+	remaining, err := sizeAfter(header)
+	if err != nil {
+		return nil, err
 	}
-	bodySize, fieldsSize := int64(order.Uint32(header[4:])), int64(order.Uint32(header[12:]))
-	remaining := (fieldsSize+7)/8*8 + bodySize // the body begins at a multiple of 8
 	maxSize := int64(maxOtherSize)
 	if kind := dbus.Type(header[1]); kind == dbus.TypeMethodReply || kind == dbus.TypeError {
 		maxSize = maxReplySize
@@ -63,6 +56,22 @@ func readMessage(from io.Reader) ([]byte, error) {
 		return nil, nil
 	}
 	return message, nil
+}
+
+// sizeAfter returns the number of bytes that follow the fixed header of a message.
+func sizeAfter(header []byte) (int64, error) {
+	var order binary.ByteOrder
+	switch header[0] {
+	case 'l':
+		order = binary.LittleEndian
+	case 'B':
+		order = binary.BigEndian
+	default:
+		return 0, fmt.Errorf("byte order %q of a D-Bus message is neither l nor B", header[0])
+	}
+	bodySize, fieldsSize := int64(order.Uint32(header[4:])), int64(order.Uint32(header[12:]))
+	paddedFieldsSize := (fieldsSize + 7) / 8 * 8 // the body begins at a multiple of 8
+	return paddedFieldsSize + bodySize, nil
 }
 
 // isDecodable reports whether godbus decodes a message, or refuses it, without a panic. godbus panics if a header field

@@ -134,9 +134,7 @@ func (h *Host) Run(ctx context.Context) error {
 	watch.Add(1)
 	go func() {
 		defer watch.Done()
-		if times.Sleep(ctx, reachTimeout) == nil && !h.contact.reached.Load() {
-			h.Listener.HostUnreached()
-		}
+		h.reportUnreached(ctx)
 	}()
 	defer watch.Wait()
 	h.adopt(ctx)
@@ -166,6 +164,16 @@ func (h *Host) Run(ctx context.Context) error {
 		if times.Sleep(ctx, pause) != nil {
 			return nil
 		}
+	}
+}
+
+// reportUnreached waits for reachTimeout, and then calls HostUnreached if the host was not reached. It ends early with ctx.
+func (h *Host) reportUnreached(ctx context.Context) {
+	if times.Sleep(ctx, reachTimeout) != nil { // ctx has ended
+		return
+	}
+	if isReached := h.contact.reached.Load(); !isReached {
+		h.Listener.HostUnreached()
 	}
 }
 

@@ -39,12 +39,7 @@ func (s *session) run(parent context.Context) (closeErr, err error) {
 	defer lose(nil)
 	var listening sync.WaitGroup
 	closed := make(chan struct{}) // closed when the session is
-	events, err := callSource(ctx, s.contact, "Events", answerTimeout, func(context.Context) (<-chan source.Event, error) {
-		return s.conn.Events(), nil
-	})
-	if err == nil && events == nil {
-		err = errors.New("the session has no channel of events")
-	}
+	events, err := s.events(ctx)
 	if err == nil {
 		listening.Add(1)
 		go func() {
@@ -60,17 +55,34 @@ func (s *session) run(parent context.Context) (closeErr, err error) {
 	}
 	lose(err)
 	if parent.Err() == nil {
-		s.contact.setLost(err) // before Close, which may be slow
+		s.contact.setLost(err) // before close, which may be slow
 	}
-	_, closeErr = callSource(context.WithoutCancel(parent), s.contact, "Close", closeTimeout, func(context.Context) (struct{}, error) {
-		return struct{}{}, s.conn.Close()
-	})
+	closeErr = s.close(context.WithoutCancel(parent))
 	close(closed)
 	listening.Wait()
-	if closeErr != nil {
-		closeErr = fmt.Errorf("failed to close the session with the host: %w", closeErr)
-	}
 	return closeErr, err
+}
+
+// events returns the session's channel of events.
+func (s *session) events(ctx context.Context) (<-chan source.Event, error) {
+	events, err := callSource(ctx, s.contact, "Events", answerTimeout, func(context.Context) (<-chan source.Event, error) {
+		return s.conn.Events(), nil
+	})
+	if err == nil && events == nil {
+		err = errors.New("the session has no channel of events")
+	}
+	return events, err
+}
+
+// close closes the session.
+func (s *session) close(ctx context.Context) error {
+	_, err := callSource(ctx, s.contact, "Close", closeTimeout, func(context.Context) (struct{}, error) {
+		return struct{}{}, s.conn.Close()
+	})
+	if err != nil {
+		return fmt.Errorf("failed to close the session with the host: %w", err)
+	}
+	return nil
 }
 
 // listen passes events to the listener, in order, until their channel is closed, and between two events the result of Pending. If
