@@ -63,7 +63,7 @@ func (s *shell) updateAdmission() {
 		// The log is being read, and only it says which pods to refuse: the snapshot stays.
 	default:
 		refused := refusedPods(s.node)
-		if s.isWriting() {
+		if s.isWriting() { // the log may not have the acceptance of a final status yet
 			s.refuseAcceptedStaticPods(refused)
 		}
 		s.admission.Store(&admissionSnapshot{pods: refused})

@@ -40,6 +40,7 @@ func (r *delayRequest) apply(ctx context.Context) (time.Duration, error) {
 	isPresent, isUpToDate := content != nil, bytes.Equal(content, dropInText(r.requested))
 	isEnough := granted >= r.requested
 	isOfLongerRequest := isPresent && !isUpToDate && isEnough
+	isAsItShouldBe := isEnough && (isUpToDate || !isPresent)
 	var noFailure error
 	switch {
 	case isUpToDate && r.files.wasNotApplied(r.requested): // another reload would not help: logind seems to read other files
@@ -48,7 +49,7 @@ func (r *delayRequest) apply(ctx context.Context) (time.Duration, error) {
 		return r.result(ctx, noFailure)
 	case isPresent && r.files.configuredWithoutDropIn().delay >= r.requested: // the other files are enough
 		return r.withdraw(ctx, granted)
-	case isEnough && (isUpToDate || !isPresent): // nothing to change
+	case isAsItShouldBe:
 		return r.result(ctx, noFailure)
 	case isUpToDate && r.files.fileSetting(granted) != "": // a later file wins over the drop-in
 		return r.result(ctx, noFailure)
@@ -61,8 +62,8 @@ func (r *delayRequest) apply(ctx context.Context) (time.Duration, error) {
 // RequestDelay. before is logind's limit before the change. If logind does not apply the drop-in, notApplied records this, so
 // that apply does not make the same attempt again.
 func (r *delayRequest) writeDropInAndReload(ctx context.Context, before time.Duration) (time.Duration, error) {
-	changed := r.files.markChanging(before)
-	defer changed()
+	done := r.files.markChanging(before)
+	defer done()
 	fileBefore := r.files.fileSetting(before)
 	file, err := r.files.dropIn.write(dropInText(r.requested))
 	if err != nil {
@@ -101,8 +102,8 @@ func (r *delayRequest) appliedCheck(before time.Duration) (isApplied func(limit 
 // notApplied records this, so that apply does not withdraw the drop-in again while the files and the request stay the
 // same.
 func (r *delayRequest) withdraw(ctx context.Context, before time.Duration) (time.Duration, error) {
-	changed := r.files.markChanging(before)
-	defer changed()
+	done := r.files.markChanging(before)
+	defer done()
 	if err := r.files.dropIn.remove(); err != nil {
 		return r.result(ctx, err)
 	}

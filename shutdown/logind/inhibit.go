@@ -90,7 +90,7 @@ func (l *locks) hold(file *os.File) *lock {
 	if l.held == nil {
 		l.held = map[*os.File]struct{}{}
 	}
-	l.held[file] = struct{}{}
+	l.held[file] = struct{}{} // otherwise the garbage collector could close the file, which releases the lock
 	return newLock(func() error {
 		stopVerifying()
 		l.mu.Lock()

@@ -85,7 +85,8 @@ func planOf(schedule Schedule, pods []*v1.Pod, opts Options) Plan {
 	for i := range buckets {
 		occupied[i] = len(buckets[i].Pods) > 0
 	}
-	fitted := NewBudget(schedule, opts).Fit(opts.Cap(math.MaxInt64), occupied)
+	limit := opts.Cap(math.MaxInt64) // Options.Limit, if it is set
+	fitted := NewBudget(schedule, opts).Fit(limit, occupied)
 	return fitted.plan(buckets, ofUnknownClasses, opts)
 }
 

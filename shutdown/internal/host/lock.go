@@ -94,7 +94,7 @@ func (l *lock) beginSession() {
 	l.beginAttempt() // unless a lock is held
 }
 
-// endSession records that the session has ended. The held lock may have been lost with it.
+// endSession records that the session has ended. If it was connected, the held lock may have been lost with it.
 func (l *lock) endSession() {
 	l.mu.Lock()
 	defer l.mu.Unlock()

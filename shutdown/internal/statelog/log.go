@@ -57,11 +57,11 @@ type Log struct {
 
 	// Only the tasks of the queue writes use the fields below, one task at a time, so they need no mutex. Close and
 	// unlockAfterCalls use them when no task is left.
-	newest     newestEntries
-	file       *os.File // the log, open for appending; nil: it must be replaced first
-	isStale    bool     // the log must be replaced: this agent has not written it yet, or a write failed
-	mustSync   bool     // the log has final statuses that may be pending: its replacement must be synced
-	isRetrying bool     // the next attempt of a failed write is scheduled
+	newest      newestEntries
+	file        *os.File // the log, open for appending; nil: it must be replaced first
+	mustReplace bool     // the log must be replaced: this agent has not written it yet, or a write failed
+	mustSync    bool     // the log has final statuses that may be pending: its replacement must be synced
+	isRetrying  bool     // the next attempt of a failed write is scheduled
 }
 
 // New returns a log. It reads the boot ID, but does not touch the folder before [Log.Lock] or [Log.Read]. Without a folder,
@@ -138,13 +138,13 @@ func (l *Log) Begin(entries node.Entries) *call.Future[struct{}] {
 }
 
 // addBatch queues the write of a batch. It returns the batch's future (written), which completes with the error of the write.
-// The first batch of this agent, and each batch of Begin, makes the log stale: write then writes a whole new log.
+// The first batch of this agent, and each batch of Begin, make write replace the whole log.
 func (l *Log) addBatch(added *batch) *call.Future[struct{}] {
 	future, complete := newFuture()
 	added.written = future
 	l.writes.add(task{batch: added, refuse: complete, run: func() {
 		if l.file == nil || added.replacesAll {
-			l.markStale()
+			l.requireReplacement()
 		}
 		if added.replacesAll {
 			l.newest = newestEntries{}
@@ -163,7 +163,7 @@ func (l *Log) addBatch(added *batch) *call.Future[struct{}] {
 // afterWrite is called after each write, with its error. If the write has failed, afterWrite has it repeated after
 // rewritePause, until a write succeeds or the log is closed.
 func (l *Log) afterWrite(err error) {
-	if hasFailed := l.isStale; hasFailed && !l.isRetrying { // a write that succeeds resets isStale
+	if hasFailed := l.mustReplace; hasFailed && !l.isRetrying { // a write that succeeds resets mustReplace
 		l.isRetrying = true
 		time.AfterFunc(rewritePause, func() { l.writes.add(task{refuse: func(error) {}, run: l.retryWrite}) })
 	}
@@ -175,29 +175,29 @@ func (l *Log) afterWrite(err error) {
 // retryWrite repeats a failed write, unless a later write has succeeded.
 func (l *Log) retryWrite() {
 	l.isRetrying = false
-	if l.isStale {
+	if l.mustReplace {
 		l.afterWrite(l.replace())
 	}
 }
 
-// write appends lines to the log. newest has their entries already. If the log must be replaced (isStale), write instead writes
+// write appends lines to the log. newest has their entries already. If the log must be replaced (mustReplace), write instead writes
 // a new log with all of newest.
 func (l *Log) write(lines []byte) error {
-	if l.isStale {
+	if l.mustReplace {
 		return l.replace()
 	}
 	if err := l.try("write", l.path(logFile), func() error { return writeTo(l.file, lines) }); err != nil {
-		l.markStale()
+		l.requireReplacement()
 		return l.storeError(err)
 	}
 	return nil
 }
 
-// markStale makes the next write replace the log. If the log has a final status that may be pending, the new log is
+// requireReplacement makes the next write replace the log. If the log has a final status that may be pending, the new log is
 // synced before it takes the old one's place: a power cut must not lose the status. Otherwise it is not synced, because
 // a sync may take long.
-func (l *Log) markStale() {
-	l.isStale, l.mustSync = true, l.mustSync || l.newest.hasPendingStatus()
+func (l *Log) requireReplacement() {
+	l.mustReplace, l.mustSync = true, l.mustSync || l.newest.hasPendingStatus()
 }
 
 // storeError returns the error of a write. It names the log, not the temporary file, whose name is different in
@@ -227,7 +227,7 @@ func (l *Log) replace() error {
 	if old := l.file; old != nil { // close it after its syncs, which are queued already
 		l.syncs.add(task{run: func() { _ = old.Close() }})
 	}
-	l.file, l.isStale, l.mustSync = file, false, false
+	l.file, l.mustReplace, l.mustSync = file, false, false
 	return nil
 }
 
@@ -268,7 +268,7 @@ func (l *Log) Sync() *call.Future[struct{}] {
 func (l *Log) beginSync(complete func(error)) {
 	l.writes.add(task{refuse: complete, run: func() {
 		var err error
-		if l.isStale {
+		if l.mustReplace {
 			err = l.replace()
 		}
 		file := l.file
