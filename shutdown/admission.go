@@ -70,8 +70,8 @@ func (s *shell) updateAdmission() {
 	}
 }
 
-// refuseAcceptedStaticPods adds the static pods whose final statuses the API server has accepted to refused. It is called while
-// the log is being written: until the log has the acceptance, such a pod must not run again. Otherwise, if the agent died, the
+// refuseAcceptedStaticPods adds to refused the static pods whose final statuses the API server has accepted. It is called while
+// the log is being written: such a pod should run again only when the log has the acceptance. Otherwise, if the agent died, the
 // next agent would send the old final status for the running pod. The mutex is held.
 func (s *shell) refuseAcceptedStaticPods(refused map[types.UID]bool) {
 	for _, p := range s.node.PodsOf(s.node.Shutdown()) {

@@ -93,7 +93,7 @@ func (s *shell) reportIfHostDoesNotWait(hold *host.Hold, until time.Time) {
 	ctx := s.ctx
 	s.calls.Go(func() string { return "the wait for a lock to adopt" }, func() {
 		hold.AwaitAttempt(ctx, until)
-		if hasEnded := ctx.Err() != nil; hasEnded { // Run and TerminateAll have
+		if ctx.Err() != nil { // Run and TerminateAll have ended
 			return
 		}
 		if !hold.HostWaits() {

@@ -50,7 +50,7 @@ func (s *shell) list(e node.Effect) {
 func lacksIdentity(pod *v1.Pod) bool { return pod == nil || pod.UID == "" && pod.Name == "" }
 
 // podsWithTheSameKey returns an error text for each pod whose key (its UID or, without one, its name) an earlier pod in the list
-// has too: the manager takes the two for one pod and kills only one of them. It is no error to list the same pod twice.
+// has too: the manager takes the two for one pod and kills only one of them. It is no error to list a pod that has a UID twice.
 func podsWithTheSameKey(pods []*v1.Pod) (texts []string) {
 	firsts := make(map[types.UID]*v1.Pod, len(pods))
 	for _, pod := range pods {

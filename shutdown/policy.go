@@ -44,8 +44,8 @@ func isDaemonSetPod(pod *v1.Pod) bool {
 	return owner != nil && owner.Kind == "DaemonSet"
 }
 
-// statusSetter returns a function, never nil, that sets the final status of a pod with this generation. By the policy LeaveAsIs
-// the function changes nothing.
+// statusSetter returns a function, never nil, that sets the final status of a pod with this generation. With the policy
+// LeaveAsIs the function changes nothing.
 func statusSetter(policy node.Policy, generation int64) func(*v1.PodStatus) {
 	if policy == node.LeaveAsIs {
 		return func(*v1.PodStatus) {}
@@ -70,7 +70,8 @@ func setTerminated(status *v1.PodStatus, generation int64) {
 }
 
 // withFinalStatus returns a copy of a pod with its final status, by the policy of its shutdown. ended is when the pod ended. If
-// the pod is to be deleted, this is the deletion timestamp of the copy, which tells the Reporter to delete the pod.
+// the pod is to be deleted and has no deletion timestamp, the copy gets ended as its timestamp: that tells the Reporter to delete
+// the pod.
 func withFinalStatus(p *node.Pod, ended time.Time) *v1.Pod {
 	pod, policy := *p.Object, p.FinalPolicy()
 	if p.Status != nil {

@@ -58,9 +58,9 @@ func (s *shell) run(ctx context.Context) error {
 	s.logBucketsWithoutTime(runCtx)
 	h, hostEnded := s.startHost(runCtx)
 	openErr := s.open(runCtx)
-	hasFailed := openErr != nil && ctx.Err() == nil // the end of ctx is no failure
-	var folderErr error                             // why the state folder cannot be used; it ends Run
-	if hasFailed && s.opts.RequireStateDir {
+	isFolderUnusable := openErr != nil && ctx.Err() == nil // the end of ctx says nothing about the folder
+	var folderErr error                                    // ends Run
+	if isFolderUnusable && s.opts.RequireStateDir {
 		folderErr = fmt.Errorf("Options.RequireStateDir is set: %w", openErr)
 		stop(folderErr)
 	}
