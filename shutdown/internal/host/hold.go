@@ -66,7 +66,7 @@ func (o *Hold) release() (held io.Closer) {
 	return o.lock.drop(phaseReleased)
 }
 
-// Release releases the lock in two steps, so that the caller may hold a mutex: Release forgets the lock and never blocks, and
+// Release releases the lock in two steps, so that the caller may hold a mutex: Release forgets the lock without blocking, and
 // closeLock, which the caller must call once, closes it. A lock that the host grants later is closed at once, unless Retake was
 // called. closeLock waits for the Close at most a second, even if its context has ended. It then returns an error, and the
 // Close goes on in Options.Calls.

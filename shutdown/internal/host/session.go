@@ -74,7 +74,7 @@ func (s *session) events(ctx context.Context) (<-chan source.Event, error) {
 	return events, err
 }
 
-// close closes the session.
+// close closes the session with the host. It abandons a Close that hangs.
 func (s *session) close(ctx context.Context) error {
 	_, err := callSource(ctx, s.contact, "Close", closeTimeout, func(context.Context) (struct{}, error) {
 		return struct{}{}, s.conn.Close()
