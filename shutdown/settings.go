@@ -153,7 +153,7 @@ func (s *shell) plan(limit time.Duration) plan.Plan {
 		}
 	}
 	listed := call.Start(ctx, s.calls, "Options.ListPods", s.opts.ListPods)
-	pods, err := listed.Await(ctx, time.Now().Add(answerTime))
+	pods, listErr := listed.Await(ctx, time.Now().Add(answerTime))
 	schedule := s.schedule
 	if len(schedule) == 0 {
 		schedule, pods = defaultSchedule(pods), withGracePeriods(pods)
@@ -164,10 +164,10 @@ func (s *shell) plan(limit time.Duration) plan.Plan {
 		planned.Warnings = append(planned.Warnings, fmt.Sprintf("priority classes that are not built in count as priority 0: %v", priorityErr))
 	}
 	switch {
-	case errors.Is(err, call.ErrTimeSpent):
+	case errors.Is(listErr, call.ErrTimeSpent):
 		planned.Warnings = append(planned.Warnings, "the plan has no pods: Options.ListPods did not return within 1s")
-	case err != nil:
-		planned.Warnings = append(planned.Warnings, fmt.Sprintf("the list of pods is incomplete: %v", err))
+	case listErr != nil:
+		planned.Warnings = append(planned.Warnings, fmt.Sprintf("the list of pods is incomplete: %v", listErr))
 	}
 	return planned
 }

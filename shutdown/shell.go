@@ -59,7 +59,7 @@ type shell struct {
 	reportWaits  map[int]reportWait // by the number of the shutdown
 
 	terminated        chan struct{} // closed when TerminateAll has drained the node or was stopped
-	setTerminated     func()        // closes terminated; may be called again
+	closeTerminated   func()        // closes terminated; may be called again
 	terminateAllCalls int           // the calls of TerminateAll that wait for terminated
 
 	// observe, if not nil, is called after each step, before its effects are performed. Tests record the
@@ -84,7 +84,7 @@ func newShell(s *settings, log statelog.Options) *shell {
 		reportWaits: map[int]reportWait{}, terminated: make(chan struct{}),
 		ready: make(chan struct{}), openingOver: make(chan struct{}), logOpened: make(chan struct{}), madeAt: time.Now(),
 	}
-	sh.setTerminated = sync.OnceFunc(func() { close(sh.terminated) })
+	sh.closeTerminated = sync.OnceFunc(func() { close(sh.terminated) })
 	log.Dir, log.Times, log.Wrote = s.opts.StateDir, s.byPriority, sh.logWritten
 	sh.log = statelog.New(log)
 	sh.logLines = call.Sequence{Calls: sh.calls, Name: "the logger"}
@@ -164,7 +164,7 @@ func (s *shell) afterStep() {
 	default: // runTimer will notice this step together with an earlier one
 	}
 	if _, isOver := s.node.TerminateAllDrain(); isOver {
-		s.setTerminated()
+		s.closeTerminated()
 	}
 	if newest := s.node.Shutdown(); newest != nil && !newest.Ended.IsZero() {
 		s.showReport(newest) // now, because OnReport waits for pods that outlive the shutdown
