@@ -109,7 +109,7 @@ func (s *session) watchSocket(e *endpoint) error {
 	defer s.cancel()
 	tick := time.NewTicker(checkInterval)
 	defer tick.Stop()
-	isYielding := false // another agent has the socket, and that was logged
+	isTakenLogged := false // the log says that another agent has the socket
 	for {
 		select {
 		case <-s.ctx.Done():
@@ -118,19 +118,19 @@ func (s *session) watchSocket(e *endpoint) error {
 		}
 		switch {
 		case e.isInPlace():
-			isYielding = false
+			isTakenLogged = false
 		case e.isTaken(s.ctx):
-			if !isYielding {
+			if !isTakenLogged {
 				s.logger.Error(nil, "Another agent listens on the socket, so hosts cannot reach this one", "path", e.path)
 			}
-			isYielding = true
+			isTakenLogged = true
 		default:
 			next, err := s.recreate(e)
 			if err != nil {
 				s.logger.Error(err, "Lost the socket", "path", e.path)
 				return e.Close() // only the listener: the socket's file is gone
 			}
-			e, isYielding = next, false
+			e, isTakenLogged = next, false
 		}
 	}
 }
