@@ -96,7 +96,7 @@ func (d dropIn) write(content []byte) (written string, err error) {
 			return file, nil
 		}
 		errs = append(errs, fmt.Errorf("write the drop-in: %w", err))
-		if _, err := os.Lstat(path); err == nil {
+		if _, err := os.Lstat(path); err == nil { // logind would read this file, and none in a later directory
 			break
 		}
 	}

@@ -154,14 +154,14 @@ func (s *fdStore) adopt() *lock {
 // connected, because package net sends descriptors only over unconnected datagram sockets.
 func (s *fdStore) notify(state string, rights []byte) error {
 	socket, err := net.ListenUnixgram("unixgram", &net.UnixAddr{Net: "unixgram"})
-	if err == nil {
-		err = socket.SetWriteDeadline(time.Now().Add(notifyTimeout))
-		if err == nil {
-			_, _, err = socket.WriteMsgUnix([]byte(state), rights, &net.UnixAddr{Net: "unixgram", Name: s.socket})
-		}
-		err = errors.Join(err, socket.Close())
-	}
 	if err != nil {
+		return fmt.Errorf("notify systemd: %w", err)
+	}
+	err = socket.SetWriteDeadline(time.Now().Add(notifyTimeout))
+	if err == nil {
+		_, _, err = socket.WriteMsgUnix([]byte(state), rights, &net.UnixAddr{Net: "unixgram", Name: s.socket})
+	}
+	if err = errors.Join(err, socket.Close()); err != nil {
 		return fmt.Errorf("notify systemd: %w", err)
 	}
 	return nil

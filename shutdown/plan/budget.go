@@ -174,7 +174,7 @@ func (b *Budget) shortenPods(left time.Duration, occupied []bool) {
 	for i := range b.Buckets {
 		bucket := &b.Buckets[i]
 		bucket.Readiness, bucket.Unmount, bucket.Statuses = 0, 0, 0
-		if i < len(occupied) && occupied[i] {
+		if hasPods := i < len(occupied) && occupied[i]; hasPods {
 			withPods, needed = append(withPods, &bucket.Pods), sum(needed, bucket.Pods)
 		} else {
 			withoutPods = append(withoutPods, &bucket.Pods)

@@ -28,7 +28,8 @@ func (o Options) priority(pod *v1.Pod) (priority int32, found bool) {
 	if p, ok := o.classPriority(pod.Spec.PriorityClassName); ok {
 		return p, true
 	}
-	return 0, pod.Spec.PriorityClassName == ""
+	namesNoClass := pod.Spec.PriorityClassName == ""
+	return 0, namesNoClass
 }
 
 // classPriority returns the priority of a class. known is false for the empty name and for a class that is
