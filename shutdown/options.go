@@ -183,23 +183,16 @@ func (o *Options) validate() error {
 
 // validateNilPointers returns an error for each interface that has a nil pointer: it would fail only when it is used.
 func (o *Options) validateNilPointers() error {
-	var errs []error
-	for _, option := range []struct {
-		name  string
-		value any
-	}{
-		{"Options.Killer", o.Killer},
-		{"Options.Source", o.Source},
-		{"Options.Volumes", o.Volumes},
-		{"Options.Reporter", o.Reporter},
-		{"Options.Events", o.Events},
-		{"Options.Node", o.Node},
-		{"Options.Gates", o.Gates},
-		{"Options.Clock", o.Clock},
-	} {
-		errs = append(errs, nilcheck.Option(option.name, option.value))
-	}
-	return errors.Join(errs...)
+	return errors.Join(
+		nilcheck.Option("Options.Killer", o.Killer),
+		nilcheck.Option("Options.Source", o.Source),
+		nilcheck.Option("Options.Volumes", o.Volumes),
+		nilcheck.Option("Options.Reporter", o.Reporter),
+		nilcheck.Option("Options.Events", o.Events),
+		nilcheck.Option("Options.Node", o.Node),
+		nilcheck.Option("Options.Gates", o.Gates),
+		nilcheck.Option("Options.Clock", o.Clock),
+	)
 }
 
 // validateTimeouts returns an error for each timeout of Plan that is longer than maxTimeout.
