@@ -95,7 +95,7 @@ func wallTimes(s *node.Shutdown) (started, ended time.Time) {
 	return s.BeganWallTime, wallTime(s, s.Ended)
 }
 
-// wallTime converts a time since the boot to the wall clock. The start of the shutdown is known by both clocks (Began and BeganWallTime),
+// wallTime converts a time since the boot to the wall clock. The start of the shutdown is known by both clocks,
 // so steps of the wall clock since then do not change the result. A zero time stays zero.
 func wallTime(s *node.Shutdown, sinceBoot time.Time) time.Time {
 	if sinceBoot.IsZero() {
