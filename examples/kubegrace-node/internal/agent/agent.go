@@ -106,7 +106,7 @@ type Agent struct {
 	terminator   *lifecycle.Terminator
 	manager      *shutdown.Manager
 	killer       *killer
-	hooks        hooks
+	hooks        hookFolder
 	missingParts *missingList
 	reports      chan shutdown.Report // of shutdowns whose pods have ended
 	// drainClients hands the loop the channels on which clients wait for the report of a drain. It is unbuffered.
@@ -125,7 +125,7 @@ func New(opts Options) (*Agent, error) {
 		opts.Info, _ = podinfo.New("", nil) // cannot fail either
 	}
 	a := &Agent{
-		opts: opts, registry: prometheus.NewRegistry(), missingParts: newMissingList(opts.Logger), hooks: hooksIn(opts.StateDir),
+		opts: opts, registry: prometheus.NewRegistry(), missingParts: newMissingList(opts.Logger), hooks: hookFolderIn(opts.StateDir),
 		reports: make(chan shutdown.Report, 16), drainClients: make(chan chan<- shutdown.Report), loopEnded: make(chan struct{}),
 	}
 	a.registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
@@ -149,7 +149,7 @@ func (a *Agent) Run(ctx context.Context) error {
 	managerEnded := make(chan error, 1)
 	go func() { managerEnded <- a.manager.Run(ctx) }() // first, because it takes the lock and needs nothing of what follows
 	var background sync.WaitGroup
-	for _, work := range []func(context.Context){a.keepInfo, a.watchAPIServer, a.askKubelet, a.watchHost, a.watchNotice, a.startUnits, a.serve, a.serveControl} {
+	for _, work := range []func(context.Context){a.saveInfo, a.watchAPIServer, a.askKubelet, a.watchHost, a.watchNotice, a.startUnits, a.serve, a.serveControl} {
 		background.Go(func() { work(ctx) })
 	}
 	l := newLoop(a)

@@ -104,8 +104,8 @@ func (b *testbed) output() string {
 	return b.out.String()
 }
 
-// states returns the messages to the service manager so far.
-func (b *testbed) states() []string {
+// notifications returns the messages to the service manager so far.
+func (b *testbed) notifications() []string {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return append([]string(nil), b.notified...)
@@ -113,7 +113,7 @@ func (b *testbed) states() []string {
 
 // status returns the last STATUS= message, which systemctl status would show.
 func (b *testbed) status() string {
-	states := slices.DeleteFunc(b.states(), func(state string) bool { return !strings.HasPrefix(state, "STATUS=") })
+	states := slices.DeleteFunc(b.notifications(), func(state string) bool { return !strings.HasPrefix(state, "STATUS=") })
 	return states[len(states)-1]
 }
 
@@ -125,8 +125,8 @@ func (b *testbed) start() {
 	go func() { b.result <- a.Run(klog.NewContext(b.t.Context(), klog.Logger{})) }()
 }
 
-// run starts the agent in a synctest bubble, and lets a second pass.
-func (b *testbed) run() {
+// startInBubble starts the agent in a synctest bubble, and lets a second pass.
+func (b *testbed) startInBubble() {
 	b.t.Helper()
 	b.start()
 	b.advance(time.Second)
@@ -150,11 +150,11 @@ func (b *testbed) advanceUntil(status string) {
 	require.Fail(b.t, "another status", b.status())
 }
 
-// awaitState waits, outside a bubble, for a message to the service manager that begins with prefix.
-func (b *testbed) awaitState(prefix string) {
+// awaitNotification waits, outside a bubble, for a message to the service manager that begins with prefix.
+func (b *testbed) awaitNotification(prefix string) {
 	b.t.Helper()
 	require.Eventually(b.t, func() bool {
-		return slices.ContainsFunc(b.states(), func(state string) bool { return strings.HasPrefix(state, prefix) })
+		return slices.ContainsFunc(b.notifications(), func(state string) bool { return strings.HasPrefix(state, prefix) })
 	}, 20*time.Second, 10*time.Millisecond)
 }
 
@@ -172,15 +172,15 @@ func podOf(name string, priority int32, script string) *v1.Pod {
 func TestPodsAreDrainedInOrderUnderTheLock(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newTestbed(t, podOf("web", 0, "{exitAfterTerm: 2s}"), podOf("db", 1000, "{exitAfterTerm: 1s}"))
-		b.run()
-		require.Contains(t, b.states(), "READY=1")
+		b.startInBubble()
+		require.Contains(t, b.notifications(), "READY=1")
 		require.Contains(t, b.output(), "Holds the inhibitor lock: a shutdown of this machine waits for up to ")
 
 		b.host.Announce(source.Event{Kind: source.KindReboot})
 		b.advance(10 * time.Second)
 		require.Contains(t, b.output(), "ns/web                   gone after 2s: stopped in time")
 		require.Contains(t, b.output(), "ns/db                    gone after 1s: stopped in time")
-		require.Contains(t, b.states(), "STATUS=The pods have been stopped")
+		require.Contains(t, b.notifications(), "STATUS=The pods have been stopped")
 		require.Zero(t, b.host.Held(), "the lock is released")
 
 		b.endBySIGTERM()
@@ -226,7 +226,7 @@ func TestAPriorityOfTheAPIServerIsStoredInAShutdown(t *testing.T) {
 				b := newTestbed(t, podOf("db", 1000, "{exitAfterTerm: 3s}"))
 				runtime := &completedRuntime{Runtime: b.opts.Runtime, info: info}
 				b.opts.Info, b.opts.Runtime = info, runtime
-				b.run()
+				b.startInBubble()
 
 				// The agent learns the priority, and the shutdown begins.
 				info.Record(podinfo.FromAPIServer, []v1.Pod{*podOf("db", 1000, "")})
@@ -261,7 +261,7 @@ func TestSignals(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				b := newTestbed(t, podOf("web", 0, "{exitAfterTerm: 3s}"))
-				b.run()
+				b.startInBubble()
 				if test.isDraining {
 					b.host.Announce(source.Event{})
 					b.advance(time.Second)
@@ -290,7 +290,7 @@ func TestSignals(t *testing.T) {
 func TestASignalWaitsForTheShutdownThatFollowsACancelledOne(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newTestbed(t, podOf("web", 0, "{exitAfterTerm: 4s}"), podOf("db", 1000, "{exitAfterTerm: 3s}"))
-		b.run()
+		b.startInBubble()
 		b.host.Announce(source.Event{})
 		b.advance(time.Second)
 		b.host.Cancel()
@@ -308,7 +308,7 @@ func TestASignalAfterACancelledShutdownEndsTheAgent(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newTestbed(t)
 		b.opts.Runtime = &failingRuntime{Runtime: b.opts.Runtime}
-		b.run()
+		b.startInBubble()
 		b.host.Announce(source.Event{})
 		b.advance(time.Second)
 		require.Contains(t, b.status(), "Stopping pods")
@@ -353,7 +353,7 @@ func TestARuntimeThatComesLate(t *testing.T) {
 		b := newTestbed(t, podOf("web", 0, "{exitAfterTerm: 3s}"))
 		runtime := &failingRuntime{Runtime: b.opts.Runtime}
 		b.opts.Runtime = runtime
-		b.run()
+		b.startInBubble()
 		require.Contains(t, b.status(), "missing: container runtime: file does not exist")
 
 		// The runtime comes, and a shutdown drains the pod.
@@ -374,14 +374,14 @@ func TestARuntimeThatComesLate(t *testing.T) {
 	})
 }
 
-// A shutdown has stopped all pods, and is cancelled. Another shutdown begins at once, and waits for the list of pods. The status must
-// say so, and a signal must wait for the drain.
+// A shutdown has stopped all pods, and is cancelled. Another shutdown begins at once, and the runtime cannot list the pods. The
+// status must say that pods are being stopped, and a signal must wait for the end of the drain, whose report has the failure.
 func TestAShutdownRightAfterACancelledOne(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newTestbed(t)
 		runtime := &failingRuntime{Runtime: b.opts.Runtime, isUp: true}
 		b.opts.Runtime = runtime
-		b.run()
+		b.startInBubble()
 		b.host.Announce(source.Event{})
 		b.advance(10 * time.Second)
 		require.Contains(t, b.status(), "The pods have been stopped")
@@ -403,7 +403,7 @@ func TestAShutdownRightAfterACancelledOne(t *testing.T) {
 func TestASignalWaitsForAShutdownThatHasJustBegun(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newTestbed(t, podOf("web", 0, "{exitAfterTerm: 3s}"))
-		b.run()
+		b.startInBubble()
 		b.host.Announce(source.Event{})
 		synctest.Wait()
 		b.endBySIGTERM()
@@ -453,9 +453,9 @@ func TestAHookThatHasRunDoesNotRunAgain(t *testing.T) {
 			hooks := filepath.Join(dir, "kubegrace-node_hooks")
 			first.opts.Runtime, first.opts.StateDir = runtime, dir
 			first.start()
-			first.awaitState("READY=1")
+			first.awaitNotification("READY=1")
 			first.host.Announce(source.Event{})
-			first.awaitState("STATUS=Stopping pods")
+			first.awaitNotification("STATUS=Stopping pods")
 			require.Eventually(t, func() bool { // the hook runs, or has run and is recorded
 				_, err := os.Stat(hooks)
 				isRecorded := err == nil
@@ -474,7 +474,7 @@ func TestAHookThatHasRunDoesNotRunAgain(t *testing.T) {
 			second.opts.Runtime, second.opts.StateDir = runtime, dir
 			second.host.SetPending(&source.Event{})
 			second.start()
-			second.awaitState("STATUS=The pods have been stopped")
+			second.awaitNotification("STATUS=The pods have been stopped")
 			require.Equal(t, test.commands, runtime.commands.Load())
 			second.endBySIGTERM()
 			report, found, err := shutdown.StoredReport(dir)
@@ -489,7 +489,7 @@ func TestAHookThatHasRunDoesNotRunAgain(t *testing.T) {
 			third := newTestbed(t)
 			third.opts.StateDir = dir
 			third.start()
-			third.awaitState("READY=1")
+			third.awaitNotification("READY=1")
 			require.NoDirExists(t, hooks, "the files that say which hooks have run")
 			third.endBySIGTERM()
 		})
@@ -550,7 +550,7 @@ func TestACompleteDrainIsAcknowledged(t *testing.T) {
 		b := newTestbed(t, podOf("web", 0, "{exitAfterTerm: 3s}"))
 		provider, acknowledged := serveAzure(t)
 		b.opts.Notice = provider
-		b.run()
+		b.startInBubble()
 		b.advanceUntil("STATUS=The pods have been stopped")
 		b.endBySIGTERM()
 		require.EqualValues(t, 1, acknowledged.Load())
@@ -564,7 +564,7 @@ func TestAnInterruptedDrainIsNotAcknowledged(t *testing.T) {
 		b := newTestbed(t, podOf("web", 0, "{exitAfterTerm: 3s}"))
 		provider, acknowledged := serveAzure(t)
 		b.opts.Source, b.opts.Notice = slowHost{b.host}, provider
-		b.run()
+		b.startInBubble()
 		b.advanceUntil("STATUS=Stopping pods")
 		b.signals <- syscall.SIGTERM
 		b.signals <- syscall.SIGTERM
@@ -596,8 +596,8 @@ func (s limitedSession) RequestDelay(context.Context, time.Duration) (time.Durat
 	return s.limit, nil
 }
 
-// The plan has the host's limit: one of 0, with which the host does not wait, is not shown as unknown, and an infinite one
-// is none.
+// The plan of the agent has the host's limit. A limit of 0, with which the host does not wait, is shown as 0 and not as
+// unknown. If the host has an infinite limit, the plan has none.
 func TestThePlanHasTheLimitOfTheHost(t *testing.T) {
 	for limit, want := range map[time.Duration]*float64{0: ptr.To(0.0), 10 * time.Second: ptr.To(10.0), math.MaxInt64: nil} {
 		t.Run(limit.String(), func(t *testing.T) {
@@ -606,7 +606,7 @@ func TestThePlanHasTheLimitOfTheHost(t *testing.T) {
 			b.opts.Source = limitedHost{b.host, limit}
 			b.opts.Control = func() (net.Listener, error) { return socket.Listen(socketPath) }
 			b.start()
-			b.awaitState("READY=1")
+			b.awaitNotification("READY=1")
 			var answer nodeplan.Document
 			require.Eventually(t, func() bool {
 				return api.Request(t.Context(), socketPath, http.MethodGet, "/plan", &answer) == nil
@@ -682,7 +682,7 @@ func TestADrainSaysWhyAUnitWasNotStopped(t *testing.T) {
 	require.NoError(t, err)
 	b.opts.Control = func() (net.Listener, error) { return socket.Listen(socketPath) }
 	b.start()
-	b.awaitState("READY=1")
+	b.awaitNotification("READY=1")
 	var report api.Report
 	require.NoError(t, api.Request(t.Context(), socketPath, http.MethodPost, "/drain", &report))
 	require.Equal(t, "Graceful", report.Shutdown.Pods[0].Outcome)
@@ -703,7 +703,7 @@ func TestUndrainSaysWhyAUnitCannotBeStarted(t *testing.T) {
 	require.NoError(t, err)
 	b.opts.Control = func() (net.Listener, error) { return socket.Listen(socketPath) }
 	b.start()
-	b.awaitState("STATUS=The pods have been stopped")
+	b.awaitNotification("STATUS=The pods have been stopped")
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 	defer cancel()
 	err = api.Request(ctx, socketPath, http.MethodPost, "/undrain", &api.Meta{})

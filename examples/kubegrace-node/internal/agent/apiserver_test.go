@@ -108,10 +108,10 @@ func TestAReplacedKubeconfigIsLoaded(t *testing.T) {
 			}
 			// isMissing and isThere report what the agent's last status says about the API server.
 			isMissing := func() bool {
-				return len(b.states()) > 0 && strings.Contains(b.status(), "missing: API server")
+				return len(b.notifications()) > 0 && strings.Contains(b.status(), "missing: API server")
 			}
 			isThere := func() bool {
-				return len(b.states()) > 0 && !strings.Contains(b.status(), "missing: API server")
+				return len(b.notifications()) > 0 && !strings.Contains(b.status(), "missing: API server")
 			}
 			first, second := newFakeAPIServer(t, "first", *podOf("web", 7, "")), newFakeAPIServer(t, "second", *podOf("web", 8, ""))
 			// awaitPriority waits until the agent has the priority from a server.

@@ -56,13 +56,12 @@ func repeat(ctx context.Context, interval time.Duration, call func() error) {
 // shuttingDown reports whether a shutdown has begun, be it the host's, a drain or a cloud's notice.
 func (a *Agent) shuttingDown() bool { return a.manager.ShutdownStatus() != nil }
 
-// keepInfo saves Info in the state folder at intervals, for the next agent. Info has the priorities and sidecars that
-// watchAPIServer and askKubelet have received. During a shutdown keepInfo pauses, and onPlan saves Info.
+// saveInfo saves Info, the pods' priorities and sidecars, in the state folder at intervals, for the next agent. During a
+// shutdown it pauses, and onPlan saves Info.
 //
-// Before each save it removes the pods that the runtime does not list. This may remove a pod that the runtime does not have
-// yet. While the API server can be reached, such a pod is delivered again within a minute (podinfo.WatchAPIServer). While
-// the API server is missing, nothing is delivered, so keepInfo removes none.
-func (a *Agent) keepInfo(ctx context.Context) {
+// Before each save it removes from Info the pods that the runtime does not list. One of these may only be new. The watch of
+// the API server delivers it again within a minute, but while the API server is missing nobody does, and none is removed.
+func (a *Agent) saveInfo(ctx context.Context) {
 	repeat(ctx, listInterval, func() error {
 		if a.shuttingDown() {
 			return nil
@@ -81,8 +80,8 @@ func (a *Agent) keepInfo(ctx context.Context) {
 
 // watchAPIServer loads the kubeconfig until that succeeds. It then watches this node's pods on the API server, and
 // stores in Info what the server knows about them. If the watch fails, it loads the kubeconfig again, which may have
-// changed. Until Info has all pods of the first list, and after a failure until the next one, "API server" counts as
-// missing.
+// changed. The API server counts as missing until Info has all pods of the first list, and after a failure until Info has
+// those of the next one.
 func (a *Agent) watchAPIServer(ctx context.Context) {
 	if a.opts.APIServer == nil {
 		return
@@ -105,8 +104,8 @@ func (a *Agent) watchAPIServer(ctx context.Context) {
 	}
 }
 
-// pausesBetweenWatches returns the pauses before failed watches are repeated: from retryInterval up to half a minute, longer
-// each time and of random length, so that not all nodes ask at the same moment a server that is back.
+// pausesBetweenWatches returns the pauses before a failed watch is repeated. They grow from retryInterval to half a minute.
+// Their length is random, so that not all nodes ask at the same moment a server that is back.
 func pausesBetweenWatches() wait.Backoff {
 	return wait.Backoff{Duration: retryInterval, Factor: 2, Jitter: 0.2, Steps: 5, Cap: 30 * time.Second}
 }
@@ -129,28 +128,28 @@ func (a *Agent) askKubelet(ctx context.Context) {
 	})
 }
 
-// errKubeletLock says that a kubelet drains this machine too.
+// errKubeletLock is the reason why "the only drain of this machine" is missing.
 var errKubeletLock = errors.New("a kubelet holds a shutdown lock of its own: it has a shutdownGracePeriod, and both would stop the same pods " +
 	"at the same moment; set its shutdownGracePeriod to 0 and start it again")
 
-// watchHost warns early of two mistakes in the host's configuration: a unit of --stop-unit that systemd does
-// not know, and a kubelet that drains this machine too.
+// watchHost detects two mistakes in the host's configuration before a shutdown: a unit of --stop-unit that systemd does
+// not know, and a kubelet that drains this machine too. missingParts then has them.
 func (a *Agent) watchHost(ctx context.Context) {
 	repeat(ctx, listInterval, func() error {
 		askCtx, cancel := context.WithTimeout(ctx, busTimeout)
 		defer cancel()
-		err := a.opts.Units.Check(askCtx)
+		err := a.opts.Units.CheckExist(askCtx)
 		a.missingParts.set(ctx, "units to stop", err) // not with askCtx, after whose end set does nothing
 		if a.opts.UsesLogind {
-			err = errors.Join(err, a.lookForKubelet(askCtx))
+			err = errors.Join(err, a.checkSoleDrain(askCtx))
 		}
 		return err
 	})
 }
 
-// lookForKubelet checks whether a kubelet holds a shutdown lock: "the only drain of this machine" is then missing. It
-// returns an error only if logind does not answer, which the manager reports too.
-func (a *Agent) lookForKubelet(ctx context.Context) error {
+// checkSoleDrain stores in missingParts whether a kubelet holds a shutdown lock, and so drains this machine too. It returns
+// an error only if logind does not answer, which the manager reports too.
+func (a *Agent) checkSoleDrain(ctx context.Context) error {
 	logind, err := login1.Look(ctx, "")
 	if err != nil {
 		return err
@@ -196,7 +195,7 @@ func (a *Agent) startUnits(ctx context.Context) {
 		if overSince.IsZero() {
 			overSince = time.Now()
 		}
-		if len(a.killer.underWay()) > 0 && time.Since(overSince) < stopsTimeout {
+		if len(a.killer.beingStopped()) > 0 && time.Since(overSince) < stopsTimeout {
 			return nil
 		}
 		err := a.startUnitsNow(ctx)

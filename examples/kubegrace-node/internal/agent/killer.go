@@ -62,7 +62,7 @@ func (k *killer) KillPod(ctx context.Context, pod *v1.Pod, req shutdown.KillRequ
 	return result, err
 }
 
-// begin records that the stop of a pod is under way. isFirst is false if another call has recorded it.
+// begin records that the stop of a pod is under way. isFirst is false if another call of KillPod has recorded it.
 func (k *killer) begin(pod *v1.Pod) (isFirst bool) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -73,7 +73,7 @@ func (k *killer) begin(pod *v1.Pod) (isFirst bool) {
 	return true
 }
 
-// end records that the stop of a pod is over, and returns when it began. isEnd is false if another call has
+// end records that the stop of a pod is over, and returns when it began. isEnd is false if another call of KillPod has
 // recorded the end.
 func (k *killer) end(pod *v1.Pod) (began time.Time, isEnd bool) {
 	k.mu.Lock()
@@ -83,8 +83,8 @@ func (k *killer) end(pod *v1.Pod) (began time.Time, isEnd bool) {
 	return stop.began, isEnd
 }
 
-// underWay returns the names of the pods that are being stopped, as namespace/name.
-func (k *killer) underWay() (names []string) {
+// beingStopped returns the names of the pods that are being stopped, as namespace/name.
+func (k *killer) beingStopped() (names []string) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	for _, stop := range k.stopping {

@@ -29,18 +29,18 @@ type loop struct {
 	shownHeld   bool                     // View has last shown that the lock is held
 	shownGrant  time.Duration            // the delay that View has last shown
 	shownStatus string                   // the status that the service manager has last been sent
-	ready       <-chan struct{}          // closed when the manager is ready; nil once started has run
+	ready       <-chan struct{}          // closed when the manager is ready; nil once onManagerReady has been called
 	drainTimer  <-chan time.Time         // fires after Options.DrainAfter
 	draining    bool                     // a shutdown has begun, and its report is still to come
 	interrupted bool                     // a signal arrived in the current drain
 	drained     bool                     // the drain is complete, and the shutdown is still pending
-	waiting     []chan<- shutdown.Report // buffered; they receive the report of the current drain
+	clients     []chan<- shutdown.Report // buffered; they receive the report of the current drain
 }
 
 // newLoop makes the loop of an agent. Its run starts it.
 func newLoop(a *Agent) *loop { return &loop{Agent: a, ready: a.manager.Ready()} }
 
-// run handles everything until the agent is to leave. Its error is that of [Agent.Run].
+// run handles signals, requests and reports until the agent has to leave. Its error is that of [Agent.Run].
 func (l *loop) run(ctx context.Context) error {
 	ticker := time.NewTicker(refreshInterval)
 	defer ticker.Stop()
@@ -50,7 +50,7 @@ func (l *loop) run(ctx context.Context) error {
 		select {
 		case <-l.ready:
 			l.ready = nil
-			l.started(ctx)
+			l.onManagerReady(ctx)
 		case sig := <-l.opts.Signals:
 			l.refresh(ctx) // a shutdown may have begun since the last tick
 			done, err = l.handleSignal(sig)
@@ -74,9 +74,9 @@ func (l *loop) run(ctx context.Context) error {
 	}
 }
 
-// started runs once, when the manager is ready. It shows whether the shutdown is delayed, tells the service
+// onManagerReady runs once, when the shutdown manager is ready. It shows whether the shutdown is delayed, tells the service
 // manager that the agent has started, and continues a drain that a previous agent began.
-func (l *loop) started(ctx context.Context) {
+func (l *loop) onManagerReady(ctx context.Context) {
 	if l.opts.DrainAfter > 0 {
 		l.drainTimer = time.After(l.opts.DrainAfter)
 		l.opts.View.Say(fmt.Sprintf("The pods are stopped in order in %v; Ctrl-C leaves at once and stops none.", l.opts.DrainAfter))
@@ -98,19 +98,21 @@ func (l *loop) started(ctx context.Context) {
 func (l *loop) refresh(ctx context.Context) {
 	l.showInhibitor(ctx)
 	shuttingDown := l.shuttingDown()
-	if l.drained && (!shuttingDown || l.lastIsCancelled()) { // the host stays up; another shutdown may have begun already
+	hostStaysUp := !shuttingDown || l.lastWasCancelled() // after a cancellation another shutdown may have begun already
+	if l.drained && hostStaysUp {
 		l.drained = false
 		l.forgetHooks()
 	}
-	hasStarted := l.ready == nil
-	if hasStarted && shuttingDown && !l.draining && !l.drained { // a shutdown has begun
+	isKnown := l.draining || l.drained
+	isManagerReady := l.ready == nil
+	if isManagerReady && shuttingDown && !isKnown { // a shutdown has begun
 		l.draining, l.interrupted = true, false
 	}
 	l.tellStatus(shuttingDown)
 }
 
-// lastIsCancelled reports whether the last shutdown that has ended was cancelled.
-func (l *loop) lastIsCancelled() bool {
+// lastWasCancelled reports whether the last shutdown that has ended was cancelled.
+func (l *loop) lastWasCancelled() bool {
 	report, _ := l.manager.LastReport()
 	return report.Cancelled
 }
@@ -122,11 +124,12 @@ func (l *loop) handleReport(report shutdown.Report) (done bool, err error) {
 	if report.Cancelled && l.shuttingDown() { // another shutdown has begun since, and its report is still to come
 		return false, nil
 	}
-	for _, client := range l.waiting {
+	for _, client := range l.clients {
 		client <- report
 	}
-	l.waiting = nil
-	l.draining, l.drained = false, l.shuttingDown()
+	l.clients = nil
+	l.draining = false
+	l.drained = l.shuttingDown()
 	if report.Cancelled {
 		l.forgetHooks()
 	}
@@ -173,7 +176,8 @@ func (l *loop) showInhibitor(ctx context.Context) {
 	l.shownHeld = now.Held
 }
 
-// checkInhibitor returns the state of the inhibitor lock. It also stores in missingParts what is missing by this state.
+// checkInhibitor returns the state of the inhibitor lock. It also stores in missingParts whether the lock, the time for the
+// pods or the host's answers are missing.
 func (a *Agent) checkInhibitor(ctx context.Context) shutdown.Inhibitor {
 	now := a.manager.Inhibitor()
 	for name, err := range missingOfHost(now) {
@@ -209,7 +213,7 @@ func (l *loop) handleSignal(sig os.Signal) (done bool, err error) {
 	switch {
 	case l.draining && l.interrupted:
 		l.opts.View.Say(name + ": no longer waiting for the pods.")
-		return true, fmt.Errorf("a second %s ended the waiting for %s", name, strings.Join(l.killer.underWay(), ", "))
+		return true, fmt.Errorf("a second %s ended the waiting for %s", name, strings.Join(l.killer.beingStopped(), ", "))
 	case l.draining:
 		l.interrupted = true
 		l.opts.View.Say(name + ": the pods are still being stopped. A second signal ends the waiting.")

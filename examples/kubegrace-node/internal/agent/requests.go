@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"time"
 
 	"github.com/kubegrace/kubegrace/examples/kubegrace-node/internal/api"
 	"github.com/kubegrace/kubegrace/examples/kubegrace-node/internal/nodeplan"
@@ -20,7 +21,7 @@ func (a *Agent) planDocument(p plan.Plan) nodeplan.Document {
 	limit := inhibitor.Granted
 	switch {
 	case limit == 0 && inhibitor.Requested > 0: // the host has answered that it does not wait
-		limit = 1
+		limit = time.Nanosecond // not 0, which would mean no limit
 	case limit == math.MaxInt64: // the host sets no limit
 		limit = 0
 	}
@@ -41,12 +42,14 @@ func (a *Agent) status(context.Context) (any, error) {
 	}, nil
 }
 
-// report returns an api.Report. While pods are being stopped it is that of the shutdown under way, as far as it is stored:
-// the stored report without an end. Otherwise it is that of the last shutdown.
+// report returns an api.Report. While pods are being stopped it is that of the shutdown under way, as far as the state folder
+// has it. Otherwise it is that of the last shutdown.
 func (a *Agent) report(context.Context) (any, error) {
-	if len(a.killer.underWay()) > 0 {
-		if report, found, err := shutdown.StoredReport(a.opts.StateDir); err == nil && found && report.Ended.IsZero() {
-			answer := api.ReportOf(report)
+	if len(a.killer.beingStopped()) > 0 {
+		stored, found, err := shutdown.StoredReport(a.opts.StateDir)
+		isUnfinished := err == nil && found && stored.Ended.IsZero()
+		if isUnfinished {
+			answer := api.ReportOf(stored)
 			answer.UnderWay = true
 			return answer, nil
 		}
@@ -104,8 +107,8 @@ func (a *Agent) withdrawDrain() error {
 	return errors.Join(a.opts.Units.SetNodeDrained(false), a.trigger(source.Event{Origin: drainOrigin, Cancelled: true}))
 }
 
-// drain begins a drain, waits until the pods have ended, and returns the report. If all pods have been stopped already, be
-// it by the host's shutdown, it returns the report of that shutdown. The drain continues if the client disconnects.
+// drain begins a drain, waits until the pods have ended, and returns the report. If a drain, or a shutdown of the host, has
+// stopped all pods already, it returns the report of that. The drain continues if the client disconnects.
 func (a *Agent) drain(ctx context.Context) (any, error) {
 	if err := a.beginDrain(); err != nil {
 		return nil, err
@@ -128,7 +131,7 @@ func (a *Agent) drain(ctx context.Context) (any, error) {
 	}
 }
 
-// unitsError says which units run that a drain stops, or why that is not known; "": none runs.
+// unitsError says which units of --stop-unit still run after a drain, or why that is not known; "": none runs.
 func (a *Agent) unitsError(ctx context.Context) string {
 	ctx, cancel := context.WithTimeout(ctx, busTimeout)
 	defer cancel()
@@ -143,7 +146,7 @@ func (a *Agent) unitsError(ctx context.Context) string {
 func (l *loop) sendReport(client chan<- shutdown.Report) {
 	isUnderWay := l.draining || l.shuttingDown() && !l.drained
 	if isUnderWay {
-		l.waiting = append(l.waiting, client)
+		l.clients = append(l.clients, client)
 		return
 	}
 	report, _ := l.manager.LastReport()

@@ -19,8 +19,8 @@ import (
 	"k8s.io/klog/v2"
 )
 
-// serveText serves a handler as the agent serves its port, with the same limits, and returns its address.
-func serveText(t *testing.T, handler http.Handler) string {
+// serveHandler serves a handler as the agent serves its port, with the same limits, and returns its address.
+func serveHandler(t *testing.T, handler http.Handler) string {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
@@ -48,7 +48,7 @@ func send(t *testing.T, address, text string) string {
 // Any user of the machine can open connections and send nothing. 300 idle connections are open. A request must be
 // answered all the same, and the server must keep no more than maxConnections of the connections.
 func TestIdleConnectionsKeepNobodyOut(t *testing.T) {
-	address := serveText(t, http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
+	address := serveHandler(t, http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
 	before := descriptors(t)
 	for range 300 {
 		conn, err := net.Dial("tcp", address)
@@ -65,7 +65,7 @@ func TestIdleConnectionsKeepNobodyOut(t *testing.T) {
 // close the connection, so that a client cannot queue much work.
 func TestOneAnswerPerConnection(t *testing.T) {
 	var answers atomic.Int64
-	address := serveText(t, http.HandlerFunc(func(http.ResponseWriter, *http.Request) { answers.Add(1) }))
+	address := serveHandler(t, http.HandlerFunc(func(http.ResponseWriter, *http.Request) { answers.Add(1) }))
 	send(t, address, strings.Repeat("GET / HTTP/1.1\r\nHost: localhost\r\n\r\n", 1000))
 	require.EqualValues(t, 1, answers.Load())
 }
@@ -84,7 +84,7 @@ func descriptors(t *testing.T) int {
 // A request has a header of 64 KiB, and the server reads at most 8 KiB. It refuses the request. The client may see a closed
 // connection instead of the answer.
 func TestALargeHeaderIsRefused(t *testing.T) {
-	address := serveText(t, http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
+	address := serveHandler(t, http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
 	if answer := send(t, address, "GET / HTTP/1.1\r\nHost: localhost\r\nX: "+strings.Repeat("x", 64<<10)+"\r\n\r\n"); answer != "" {
 		require.Contains(t, answer, "431")
 	}

@@ -39,7 +39,7 @@ func (a *Agent) newTerminator() error {
 		return fmt.Errorf("failed to make the metrics of pods: %w", err)
 	}
 	a.terminator, err = lifecycle.NewTerminator(lifecycle.TerminatorOptions{
-		Runtime: hookedRuntime{a.opts.Runtime, a.hooks}, Commands: a.opts.Runtime, Exits: a.opts.Runtime,
+		Runtime: runtimeWithHooks{a.opts.Runtime, a.hooks}, Commands: a.opts.Runtime, Exits: a.opts.Runtime,
 		PodIP: podIP, Metrics: lifecycleMetrics, Gates: a.opts.Gates, OnHook: a.onHook,
 	})
 	a.killer = &killer{Agent: a, containers: podkiller.New(a.terminator, podkiller.Options{Status: a.opts.Runtime.PodStatus}), stopping: map[types.UID]stop{}}
@@ -52,14 +52,14 @@ func (a *Agent) onHook(_ *v1.Pod, c lifecycle.Container, r lifecycle.HookResult)
 	if r.Cause == lifecycle.CauseTerminatorClosed {
 		return
 	}
-	if err := a.hooks.add(c.ID); err != nil {
+	if err := a.hooks.addRun(c.ID); err != nil {
 		a.opts.Logger.Error(err, "If this agent dies, the next one runs this hook again", "container", c.Name)
 	}
 }
 
 // forgetHooks removes what onHook has stored for a shutdown that is over.
 func (a *Agent) forgetHooks() {
-	if err := a.hooks.forget(); err != nil {
+	if err := a.hooks.remove(); err != nil {
 		a.opts.Logger.Error(err, "Failed to forget the hooks of a shutdown that is over")
 	}
 }
@@ -93,15 +93,16 @@ func (a *Agent) newManager() error {
 func (a *Agent) listPods(ctx context.Context) ([]*v1.Pod, error) {
 	pods, err := a.opts.Runtime.Pods(ctx)
 	a.missingParts.set(ctx, missingRuntime, err)
-	return slices.SortedStableFunc(slices.Values(pods), func(a, b *v1.Pod) int {
-		return cmp.Compare(plan.Options{}.Priority(a), plan.Options{}.Priority(b)) // as the manager computes it
-	}), err
+	byPriority := func(x, y *v1.Pod) int {
+		return cmp.Compare(plan.Options{}.Priority(x), plan.Options{}.Priority(y)) // as the manager computes it
+	}
+	return slices.SortedStableFunc(slices.Values(pods), byPriority), err
 }
 
 // onPlan shows that a shutdown begins, and stores its plan: the HTML page of kubegrace-node report shows it beside what has
-// happened. It also saves Info, because keepInfo pauses during a shutdown. Unlike keepInfo, it does not call ForgetAllBut
-// first: that needs a complete list of the running pods, but the plan has no pods if they could not be listed in time. The
-// drain waits neither for onPlan nor for the disk.
+// happened. It also saves Info, because saveInfo pauses during a shutdown. It removes no pods from Info, because the plan does
+// not tell which have ended: it has none if they could not be listed in time. The drain waits neither for onPlan nor for the
+// disk.
 func (a *Agent) onPlan(ctx context.Context, p plan.Plan) {
 	a.opts.View.Begin(p)
 	a.missingParts.set(ctx, "state folder", a.opts.Info.Save())
@@ -115,8 +116,8 @@ func (a *Agent) onPlan(ctx context.Context, p plan.Plan) {
 // complete: its pods still run, and the next agent continues it.
 func (a *Agent) onReport(ctx context.Context, report shutdown.Report) {
 	isComplete := !report.Ended.IsZero()
-	goesDown := !report.Cancelled && report.Origin != drainOrigin
-	if a.opts.Notice != nil && isComplete && goesDown {
+	hostGoesDown := !report.Cancelled && report.Origin != drainOrigin
+	if a.opts.Notice != nil && isComplete && hostGoesDown {
 		if err := notice.Acknowledge(ctx, *a.opts.Notice); err != nil && !errors.Is(err, errors.ErrUnsupported) {
 			a.opts.Logger.Error(err, "Failed to tell the cloud that this machine is ready")
 		}

@@ -55,9 +55,8 @@ type Report struct {
 	UnitsError string `json:"unitsError,omitempty"`
 }
 
-// Err returns an error that names the pods that were not stopped, and why; nil if all were. If the shutdown knew no
-// pods and something has failed, such as the list of the pods, that is the error. UnitsError is an error, too, and so is a
-// shutdown that was cancelled.
+// Err returns an error for each pod that was not stopped, for UnitsError, and for a shutdown that was cancelled; nil: there
+// is nothing of these. If the report has no pods, the errors of the shutdown count too: the list of the pods may have failed.
 func (r Report) Err() error {
 	var errs []error
 	if r.Shutdown.Cancelled {
@@ -77,5 +76,5 @@ func (r Report) Err() error {
 	return errors.Join(errs...)
 }
 
-// ReportOf makes an answer of a report of package shutdown.
+// ReportOf returns the answer of the agent for a report of package shutdown.
 func ReportOf(r shutdown.Report) Report { return Report{Meta: Meta{Version, "Report"}, Shutdown: r} }

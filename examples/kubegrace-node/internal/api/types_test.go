@@ -9,8 +9,8 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown"
 )
 
-// A drain that could not list the pods has stopped none, which is an error. So is one that was called off, and one that left a unit running. Without pods,
-// or if something else than a kill has failed, there is none.
+// A drain that could not list the pods has stopped none, which is an error. So is a drain that was called off, and one that
+// left a unit running. A drain of no pods is no error, nor is one that has stopped its pods after another failure.
 func TestADrainThatStoppedNotAllPodsIsAnError(t *testing.T) {
 	failed := []string{"the list of the pods failed: the runtime is down"}
 	require.EqualError(t, api.ReportOf(shutdown.Report{Errors: failed}).Err(), "no pod was stopped: "+failed[0])

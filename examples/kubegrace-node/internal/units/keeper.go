@@ -68,22 +68,23 @@ func (k *Keeper) Stop(ctx context.Context) error {
 		return errors.Join(err, k.store(stopped))
 	}
 	defer conn.Close()
-	running, err := k.running(ctx, conn)
+	running, err := k.listRunning(ctx, conn)
 	for _, unit := range running {
 		if !slices.Contains(stopped.Units, unit) {
 			stopped.Units = append(stopped.Units, unit)
 		}
 	}
-	// The file comes first: if this agent dies from here on, the next one knows which units to start again.
-	errs := []error{err, k.store(stopped), k.block(k.units), conn.ReloadContext(ctx)}
+	errs := []error{err}
+	errs = append(errs, k.store(stopped)) // first: if this agent dies from here on, the next one knows which units to start again
+	errs = append(errs, k.writeDropIns(k.units), conn.ReloadContext(ctx))
 	for _, unit := range running {
 		errs = append(errs, stopUnit(ctx, conn, unit))
 	}
 	return errors.Join(errs...)
 }
 
-// running asks systemd which of the units run.
-func (k *Keeper) running(ctx context.Context, conn *systemd.Conn) (names []string, err error) {
+// listRunning asks systemd which of the units run, and returns their names.
+func (k *Keeper) listRunning(ctx context.Context, conn *systemd.Conn) (names []string, err error) {
 	units, err := conn.ListUnitsByNamesContext(ctx, k.units)
 	for _, unit := range units {
 		if slices.Contains([]string{"active", "activating", "reloading"}, unit.ActiveState) {
@@ -103,16 +104,16 @@ func (k *Keeper) CheckStopped(ctx context.Context) error {
 		return err
 	}
 	defer conn.Close()
-	running, err := k.running(ctx, conn)
+	running, err := k.listRunning(ctx, conn)
 	if len(running) > 0 {
 		err = errors.Join(err, fmt.Errorf("not stopped: %s", strings.Join(running, ", ")))
 	}
 	return err
 }
 
-// Check returns an error if systemd does not know one of the units, for example because its name is misspelt.
-// What the user meant would then not be stopped.
-func (k *Keeper) Check(ctx context.Context) error {
+// CheckExist returns an error if systemd does not know one of the units, for example because its name is misspelt.
+// The unit that the user meant would then not be stopped.
+func (k *Keeper) CheckExist(ctx context.Context) error {
 	if len(k.units) == 0 {
 		return nil
 	}
@@ -134,8 +135,8 @@ func (k *Keeper) Check(ctx context.Context) error {
 // stopUnit stops a unit and waits for its end. If ctx has a deadline, it kills the unit's main process halfway
 // there, so that the unit ends in time.
 func stopUnit(ctx context.Context, conn *systemd.Conn, unit string) error {
-	result := make(chan string, 1)
-	if _, err := conn.StopUnitContext(ctx, unit, "replace", result); err != nil {
+	jobResult := make(chan string, 1)
+	if _, err := conn.StopUnitContext(ctx, unit, "replace", jobResult); err != nil {
 		return fmt.Errorf("failed to stop %s: %w", unit, err)
 	}
 	var halfTime <-chan time.Time // never fires without a deadline
@@ -144,9 +145,9 @@ func stopUnit(ctx context.Context, conn *systemd.Conn, unit string) error {
 	}
 	for {
 		select {
-		case text := <-result:
-			if text != "done" {
-				return fmt.Errorf("failed to stop %s: %s", unit, text)
+		case result := <-jobResult:
+			if result != "done" {
+				return fmt.Errorf("failed to stop %s: %s", unit, result)
 			}
 			return nil
 		case <-halfTime:
@@ -159,9 +160,9 @@ func stopUnit(ctx context.Context, conn *systemd.Conn, unit string) error {
 	}
 }
 
-// Start allows all units to start that Stop has stopped, of a previous agent too, starts those that ran before Stop, and
-// then removes the file that names them. If nothing is stopped, it does nothing. If it fails, the file stays, and Start can
-// be called again.
+// Start undoes Stop, also that of a previous agent: it removes the drop-ins that prevent units from starting, starts the
+// units that ran before Stop, and removes the file that names them. If nothing is stopped, it does nothing. If it fails, the
+// file stays, and Start can be called again.
 func (k *Keeper) Start(ctx context.Context) error {
 	k.changing.Lock()
 	defer k.changing.Unlock()
@@ -169,8 +170,8 @@ func (k *Keeper) Start(ctx context.Context) error {
 	if stopped == nil {
 		return nil
 	}
-	blocked := k.blocked()
-	if len(blocked) == 0 && len(stopped.Units) == 0 { // a drain without --stop-unit: systemd is not needed
+	dropIns := k.dropIns()
+	if len(dropIns) == 0 && len(stopped.Units) == 0 { // a drain without --stop-unit: systemd is not needed
 		return k.store(nil)
 	}
 	ctx, cancel := context.WithTimeout(ctx, startTimeout)
@@ -180,7 +181,7 @@ func (k *Keeper) Start(ctx context.Context) error {
 		return err
 	}
 	defer conn.Close()
-	if err := errors.Join(unblock(blocked), conn.ReloadContext(ctx)); err != nil {
+	if err := errors.Join(removeDropIns(dropIns), conn.ReloadContext(ctx)); err != nil {
 		return fmt.Errorf("failed to let units start again: %w", err)
 	}
 	var errs []error
@@ -193,10 +194,10 @@ func (k *Keeper) Start(ctx context.Context) error {
 	return k.store(nil)
 }
 
-// startUnit starts a unit and waits until it runs. A unit that is no longer there is no error.
+// startUnit starts a unit and waits until it runs. A unit that no longer exists is no error.
 func startUnit(ctx context.Context, conn *systemd.Conn, unit string) error {
-	result := make(chan string, 1)
-	_, err := conn.StartUnitContext(ctx, unit, "replace", result)
+	jobResult := make(chan string, 1)
+	_, err := conn.StartUnitContext(ctx, unit, "replace", jobResult)
 	var refused dbus.Error
 	if errors.As(err, &refused) && refused.Name == "org.freedesktop.systemd1.NoSuchUnit" {
 		return nil
@@ -205,9 +206,9 @@ func startUnit(ctx context.Context, conn *systemd.Conn, unit string) error {
 		return fmt.Errorf("failed to start %s again: %w", unit, err)
 	}
 	select {
-	case text := <-result:
-		if text != "done" {
-			return fmt.Errorf("failed to start %s again: %s", unit, text)
+	case result := <-jobResult:
+		if result != "done" {
+			return fmt.Errorf("failed to start %s again: %s", unit, result)
 		}
 		return nil
 	case <-ctx.Done():

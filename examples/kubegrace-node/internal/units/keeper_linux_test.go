@@ -46,8 +46,8 @@ func (s *systemd1) record(call string) {
 	s.calls = append(s.calls, call)
 }
 
-// recorded returns the recorded calls.
-func (s *systemd1) recorded() []string {
+// recordedCalls returns the recorded calls.
+func (s *systemd1) recordedCalls() []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return slices.Clone(s.calls)
@@ -108,9 +108,9 @@ func (s *systemd1) end(unit, state string) {
 	})
 }
 
-// start returns a systemd whose kubelet.service runs. Each call of keeper makes a new Keeper with the same
+// startSystemd returns a fake systemd whose kubelet.service runs. Each call of newKeeper makes a new Keeper with the same
 // runDir, as a restarted agent does.
-func start(t *testing.T) (s *systemd1, runDir string, keeper func() *Keeper) {
+func startSystemd(t *testing.T) (s *systemd1, runDir string, newKeeper func() *Keeper) {
 	t.Helper()
 	const anySocket = ""
 	bus := logindhost.StartBus(t, anySocket)
@@ -140,8 +140,8 @@ func bounded(t *testing.T, timeout time.Duration) context.Context {
 // stops, because an agent may die at any time: the one by which the next agent knows the unit, and a drop-in whose false
 // condition prevents systemd from starting the unit. The next agent removes both.
 func TestAUnitIsStoppedAndStartedAgainByTheNextAgent(t *testing.T) {
-	s, runDir, keeper := start(t)
-	first := keeper()
+	s, runDir, newKeeper := startSystemd(t)
+	first := newKeeper()
 	s.set(func() {
 		s.beforeStop = func() {
 			assert.FileExists(t, filepath.Join(runDir, File))
@@ -151,16 +151,16 @@ func TestAUnitIsStoppedAndStartedAgainByTheNextAgent(t *testing.T) {
 		}
 	})
 
-	// The first agent stops the unit, and is restarted in the drain: it stops a unit that is stopped.
+	// The first agent stops the unit, and once more, as an agent does that was restarted in the drain.
 	require.NoError(t, first.Stop(bounded(t, 10*time.Second)))
 	require.NoError(t, first.Stop(bounded(t, 10*time.Second)))
-	require.Equal(t, []string{"reload", "stop kubelet.service", "reload"}, s.recorded(), "systemd reads the drop-in each time")
+	require.Equal(t, []string{"reload", "stop kubelet.service", "reload"}, s.recordedCalls(), "systemd reads the drop-in each time")
 
 	// The next agent starts it.
-	next := keeper()
+	next := newKeeper()
 	require.Equal(t, &StoppedUnits{Units: []string{kubeletUnit}}, next.Stopped())
 	require.NoError(t, next.Start(bounded(t, 10*time.Second)))
-	require.Equal(t, []string{"reload", "start kubelet.service"}, s.recorded()[3:], "systemd forgets the drop-in")
+	require.Equal(t, []string{"reload", "start kubelet.service"}, s.recordedCalls()[3:], "systemd forgets the drop-in")
 	require.Nil(t, next.Stopped())
 	require.NoFileExists(t, next.dropIn(kubeletUnit))
 	require.NoFileExists(t, filepath.Join(runDir, File))
@@ -168,8 +168,8 @@ func TestAUnitIsStoppedAndStartedAgainByTheNextAgent(t *testing.T) {
 
 // CheckStopped names a unit that runs, be it that Stop was not called or that somebody has started the unit since.
 func TestCheckStoppedNamesTheUnitsThatRun(t *testing.T) {
-	s, runDir, keeper := start(t)
-	k := keeper()
+	s, runDir, newKeeper := startSystemd(t)
+	k := newKeeper()
 	require.EqualError(t, k.CheckStopped(bounded(t, 10*time.Second)), "not stopped: kubelet.service")
 	require.NoError(t, k.Stop(bounded(t, 10*time.Second)))
 	require.NoError(t, k.CheckStopped(bounded(t, 10*time.Second)))
@@ -184,43 +184,43 @@ func TestCheckStoppedNamesTheUnitsThatRun(t *testing.T) {
 // A unit that did not run before the drain is neither stopped nor started. The two reloads are those of Stop and Start,
 // which write and remove the drop-in.
 func TestAUnitThatDidNotRunStaysStopped(t *testing.T) {
-	s, _, keeper := start(t)
+	s, _, newKeeper := startSystemd(t)
 	s.set(func() { s.activeState = "inactive" })
-	k := keeper()
+	k := newKeeper()
 	require.NoError(t, k.Stop(bounded(t, 10*time.Second)))
 	require.NoError(t, k.Start(bounded(t, 10*time.Second)))
-	require.Equal(t, []string{"reload", "reload"}, s.recorded(), "no stop and no start")
+	require.Equal(t, []string{"reload", "reload"}, s.recordedCalls(), "no stop and no start")
 }
 
 // A unit does not stop when it is told to. Its main process is killed when half of the timeout of 2 s is over, and Stop
 // succeeds.
 func TestAUnitThatHangsIsKilledInTime(t *testing.T) {
-	s, _, keeper := start(t)
+	s, _, newKeeper := startSystemd(t)
 	s.set(func() { s.hangs = true })
 	began := time.Now()
-	require.NoError(t, keeper().Stop(bounded(t, 2*time.Second)))
+	require.NoError(t, newKeeper().Stop(bounded(t, 2*time.Second)))
 	require.GreaterOrEqual(t, time.Since(began), time.Second)
-	require.Equal(t, []string{"reload", "stop kubelet.service", "kill main"}, s.recorded())
+	require.Equal(t, []string{"reload", "stop kubelet.service", "kill main"}, s.recordedCalls())
 }
 
 // The mark that the node is drained is stored with the stopped units, so that the next agent has it too. When the mark
 // is removed, the stopped units stay stored: they must still be started.
 func TestDrainedUnitsStayStopped(t *testing.T) {
-	_, _, keeper := start(t)
-	k := keeper()
+	_, _, newKeeper := startSystemd(t)
+	k := newKeeper()
 	require.NoError(t, k.SetNodeDrained(true))
 	require.NoError(t, k.Stop(bounded(t, 10*time.Second)))
-	require.True(t, keeper().IsNodeDrained())
+	require.True(t, newKeeper().IsNodeDrained())
 	require.NoError(t, k.SetNodeDrained(false))
-	require.Equal(t, &StoppedUnits{Units: []string{kubeletUnit}}, keeper().Stopped())
+	require.Equal(t, &StoppedUnits{Units: []string{kubeletUnit}}, newKeeper().Stopped())
 }
 
 // A drain prevents kubelet.service from starting, although it did not run. The agent without --stop-unit that follows, or
 // uninstall, lets it start again.
 func TestALaterAgentWithoutUnitsLetsThemStart(t *testing.T) {
-	s, runDir, keeper := start(t)
+	s, runDir, newKeeper := startSystemd(t)
 	s.set(func() { s.activeState = "failed" })
-	first := keeper()
+	first := newKeeper()
 	require.NoError(t, first.SetNodeDrained(true))
 	require.NoError(t, first.Stop(bounded(t, 10*time.Second)))
 	require.FileExists(t, first.dropIn(kubeletUnit))
@@ -229,23 +229,23 @@ func TestALaterAgentWithoutUnitsLetsThemStart(t *testing.T) {
 	next.dial = first.dial
 	require.NoError(t, next.Start(bounded(t, 10*time.Second)))
 	require.NoFileExists(t, first.dropIn(kubeletUnit))
-	require.Equal(t, []string{"reload", "reload"}, s.recorded())
+	require.Equal(t, []string{"reload", "reload"}, s.recordedCalls())
 }
 
 // Two units were stopped, and one was removed from the machine since. The other is started, and nothing is left to do.
 func TestAStoppedUnitThatIsGoneIsNotStarted(t *testing.T) {
-	s, _, keeper := start(t)
-	k := keeper()
+	s, _, newKeeper := startSystemd(t)
+	k := newKeeper()
 	require.NoError(t, k.store(&StoppedUnits{Units: []string{"gone.service", kubeletUnit}}))
 	require.NoError(t, k.Start(bounded(t, 10*time.Second)))
-	require.Equal(t, []string{"reload", "start " + kubeletUnit}, s.recorded())
-	require.Nil(t, keeper().Stopped())
+	require.Equal(t, []string{"reload", "start " + kubeletUnit}, s.recordedCalls())
+	require.Nil(t, newKeeper().Stopped())
 }
 
-// systemd does not know a unit, because its name is misspelt. Check returns an error, because Stop would stop nothing.
+// systemd does not know a unit, because its name is misspelt. CheckExist returns an error, because Stop would stop nothing.
 func TestAUnitThatIsNotThere(t *testing.T) {
-	s, _, keeper := start(t)
-	require.NoError(t, keeper().Check(t.Context()))
+	s, _, newKeeper := startSystemd(t)
+	require.NoError(t, newKeeper().CheckExist(t.Context()))
 	s.set(func() { s.loadState = "not-found" })
-	require.ErrorContains(t, keeper().Check(t.Context()), "kubelet.service: systemd has no such unit")
+	require.ErrorContains(t, newKeeper().CheckExist(t.Context()), "kubelet.service: systemd has no such unit")
 }

@@ -43,7 +43,7 @@ func (k *Keeper) SetNodeDrained(drained bool) error {
 	return k.store(&StoppedUnits{Drained: drained, Units: k.stoppedUnits()})
 }
 
-// stoppedUnits returns a copy of the stopped units, to which the caller may append; nil: there are none.
+// stoppedUnits returns a copy of the list of stopped units, to which the caller may append; nil: there are none.
 func (k *Keeper) stoppedUnits() []string {
 	if stopped := k.Stopped(); stopped != nil {
 		return append([]string(nil), stopped.Units...)
@@ -51,8 +51,8 @@ func (k *Keeper) stoppedUnits() []string {
 	return nil
 }
 
-// store sets the stopped units, and writes them to the file, or removes the file for nil. If it fails, the Keeper has
-// the new value all the same.
+// store sets what is stopped, and writes it to the file, or removes the file for nil. If the file cannot be changed, the
+// Keeper has the new value all the same.
 func (k *Keeper) store(stopped *StoppedUnits) (err error) {
 	k.mu.Lock()
 	k.stopped = stopped
@@ -76,10 +76,10 @@ func dropInName(unit string) string {
 // dropIn returns the path at which the agent writes a unit's drop-in.
 func (k *Keeper) dropIn(unit string) string { return filepath.Join(k.runDir, dropInName(unit)) }
 
-// block writes the drop-ins that prevent the units from starting. The condition of a drop-in is that its own
+// writeDropIns writes the drop-ins that prevent the units from starting. The condition of a drop-in is that its own
 // file does not exist. So its removal suffices to let the unit start, even if systemd has not reloaded its
 // files.
-func (k *Keeper) block(units []string) error {
+func (k *Keeper) writeDropIns(units []string) error {
 	errs := make([]error, 0, len(units))
 	for _, unit := range units {
 		path := k.dropIn(unit)
@@ -93,8 +93,8 @@ func (k *Keeper) block(units []string) error {
 	return errors.Join(errs...)
 }
 
-// blocked returns the paths of all drop-ins that prevent units from starting.
-func (k *Keeper) blocked() (paths []string) {
+// dropIns returns the paths of all drop-ins that prevent units from starting.
+func (k *Keeper) dropIns() (paths []string) {
 	names, _ := fs.Glob(os.DirFS(k.runDir), dropInName("*")) // fails only for an invalid pattern
 	for _, name := range names {
 		paths = append(paths, filepath.Join(k.runDir, name))
@@ -102,10 +102,10 @@ func (k *Keeper) blocked() (paths []string) {
 	return paths
 }
 
-// unblock removes drop-ins that prevent units from starting, and the folders that are then empty.
-func unblock(dropIns []string) error {
+// removeDropIns removes the drop-ins at these paths, and the folders that are then empty.
+func removeDropIns(paths []string) error {
 	var errs []error
-	for _, path := range dropIns {
+	for _, path := range paths {
 		if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			errs = append(errs, err)
 		}
