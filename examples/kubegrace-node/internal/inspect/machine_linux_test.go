@@ -19,6 +19,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/kubegrace/kubegrace/examples/kubegrace-node/internal/api"
+	"github.com/kubegrace/kubegrace/examples/kubegrace-node/internal/machine"
 	"github.com/kubegrace/kubegrace/examples/kubegrace-node/internal/socket"
 	"github.com/kubegrace/kubegrace/internal/logindfake"
 	"github.com/kubegrace/kubegrace/internal/logindhost"
@@ -72,43 +73,43 @@ func (m *fakeMachine) remove(path string) {
 	require.NoError(m.t, os.RemoveAll(filepath.Join(m.root, path)))
 }
 
-// dropIn writes a configuration file of logind that sets InhibitDelayMaxSec. The fake logind does not read it:
+// writeDropIn writes a configuration file of logind that sets InhibitDelayMaxSec. The fake logind does not read it:
 // the caller also sets the limit of m.login1.
-func (m *fakeMachine) dropIn(path string, limit time.Duration) {
+func (m *fakeMachine) writeDropIn(path string, limit time.Duration) {
 	m.t.Helper()
 	m.write(path, fmt.Sprintf("# some words\n[Login]\nInhibitDelayMaxSec=%.0f\n", limit.Seconds()))
 }
 
-// kubelet makes a kubelet appear among the processes of the machine, with this configuration and these additional
+// addKubelet makes a kubelet appear among the processes of the machine, with this configuration and these additional
 // flags. The kubelet has the PID of the test process, because logind says of each lock that the test takes that this
 // PID holds it.
-func (m *fakeMachine) kubelet(config string, flags ...string) {
+func (m *fakeMachine) addKubelet(config string, flags ...string) {
 	m.t.Helper()
 	m.write("/var/lib/kubelet/config.yaml", configHeader+config)
 	words := append([]string{"/usr/bin/kubelet", "--config=/var/lib/kubelet/config.yaml"}, flags...)
 	m.write(fmt.Sprintf("/proc/%d/cmdline", os.Getpid()), strings.Join(words, "\x00")+"\x00")
 }
 
-// stockKubelet makes a stock kubelet appear whose shutdownGracePeriod is 30 s: its configuration, its process, and its
-// drop-in, whose limit logind uses. The kubelet has no lock; a test that needs one calls lock. extraConfig is appended to
+// addStockKubelet makes a stock kubelet appear whose shutdownGracePeriod is 30 s: its configuration, its process, and its
+// drop-in, whose limit logind uses. The kubelet has no lock; a test that needs one calls takeLock. extraConfig is appended to
 // the configuration, and flags to the command line.
-func (m *fakeMachine) stockKubelet(extraConfig string, flags ...string) {
+func (m *fakeMachine) addStockKubelet(extraConfig string, flags ...string) {
 	m.t.Helper()
-	m.dropIn(kubeletFile, 30*time.Second)
+	m.writeDropIn(kubeletFile, 30*time.Second)
 	m.login1.SetLimit(30 * time.Second)
-	m.kubelet(grace30+extraConfig, flags...)
+	m.addKubelet(grace30+extraConfig, flags...)
 }
 
-// pods writes a list of pods to a file: nodePods, and the items that extra has as YAML. It returns the arguments that make
+// writePods writes a list of pods to a file: nodePods, and the items that extra has as YAML. It returns the arguments that make
 // status read the file.
-func (m *fakeMachine) pods(extra ...string) []string {
+func (m *fakeMachine) writePods(extra ...string) []string {
 	m.t.Helper()
 	m.write("/pods.yaml", nodePods+strings.Join(extra, ""))
 	return []string{"--pods", filepath.Join(m.root, "pods.yaml")}
 }
 
-// lock takes an inhibitor lock for shutdowns, which is held until the test ends.
-func (m *fakeMachine) lock(who, why string) {
+// takeLock takes an inhibitor lock for shutdowns, which is held until the test ends.
+func (m *fakeMachine) takeLock(who, why string) {
 	m.t.Helper()
 	var lock dbus.UnixFD
 	err := m.bus.Connect().Object("org.freedesktop.login1", "/org/freedesktop/login1").
@@ -153,7 +154,7 @@ const grace30 = "shutdownGracePeriod: 30s\nshutdownGracePeriodCriticalPods: 10s\
 // kubegrace-node status for it.
 type machineState struct {
 	name       string
-	exitStatus int                  // of kubegrace-node status
+	exitStatus machine.Status       // of kubegrace-node status
 	prepare    func(m *fakeMachine) // brings a new machine into the state
 }
 
@@ -161,116 +162,116 @@ type machineState struct {
 func machineStates() []machineState {
 	return []machineState{
 		// The kubelet holds its lock, and its 20 s and 10 s are enough for nodePods.
-		{name: "lock-held", exitStatus: 0, prepare: func(m *fakeMachine) {
-			m.stockKubelet(noExtraConfig)
-			m.lock("kubelet", kubeletWhy)
+		{name: "lock-held", exitStatus: machine.Held, prepare: func(m *fakeMachine) {
+			m.addStockKubelet(noExtraConfig)
+			m.takeLock("kubelet", kubeletWhy)
 		}},
 		// Of 20 s, 10 s are for pods that are not critical, and orders-0 asks for 15 s.
-		{name: "pods-cut", exitStatus: 2, prepare: func(m *fakeMachine) {
-			m.dropIn(kubeletFile, 20*time.Second)
+		{name: "pods-cut", exitStatus: machine.Lossy, prepare: func(m *fakeMachine) {
+			m.writeDropIn(kubeletFile, 20*time.Second)
 			m.login1.SetLimit(20 * time.Second)
-			m.kubelet("shutdownGracePeriod: 20s\nshutdownGracePeriodCriticalPods: 10s\n")
-			m.lock("kubelet", kubeletWhy)
+			m.addKubelet("shutdownGracePeriod: 20s\nshutdownGracePeriodCriticalPods: 10s\n")
+			m.takeLock("kubelet", kubeletWhy)
 		}},
 		// The kubelet has no lock. The lock of another program does not wait for pods.
-		{name: "none", exitStatus: 3, prepare: func(m *fakeMachine) {
-			m.stockKubelet(noExtraConfig)
-			m.lock("unattended-upgrades", "Stop ongoing upgrades")
+		{name: "none", exitStatus: machine.Unheld, prepare: func(m *fakeMachine) {
+			m.addStockKubelet(noExtraConfig)
+			m.takeLock("unattended-upgrades", "Stop ongoing upgrades")
 		}},
 		// A drop-in that sorts after the kubelet's sets 20 s. The kubelet needs 30 s, so it has no lock.
-		{name: "limit-too-low", exitStatus: 3, prepare: func(m *fakeMachine) {
-			m.dropIn("/usr/lib/systemd/logind.conf.d/unattended-upgrades-logind-maxdelay.conf", 20*time.Second)
-			m.dropIn(kubeletFile, 30*time.Second)
+		{name: "limit-too-low", exitStatus: machine.Unheld, prepare: func(m *fakeMachine) {
+			m.writeDropIn("/usr/lib/systemd/logind.conf.d/unattended-upgrades-logind-maxdelay.conf", 20*time.Second)
+			m.writeDropIn(kubeletFile, 30*time.Second)
 			m.login1.SetLimit(20 * time.Second)
-			m.kubelet(grace30)
+			m.addKubelet(grace30)
 		}},
 		// The kubelet holds its lock, and then the limit was lowered from 30 s to 15 s: its drain is cut off.
-		{name: "limit-lowered", exitStatus: 2, prepare: func(m *fakeMachine) {
-			m.dropIn("/run/systemd/logind.conf.d/zz-site.conf", 15*time.Second)
-			m.dropIn(kubeletFile, 30*time.Second)
+		{name: "limit-lowered", exitStatus: machine.Lossy, prepare: func(m *fakeMachine) {
+			m.writeDropIn("/run/systemd/logind.conf.d/zz-site.conf", 15*time.Second)
+			m.writeDropIn(kubeletFile, 30*time.Second)
 			m.login1.SetLimit(15 * time.Second)
-			m.kubelet(grace30)
-			m.lock("kubelet", kubeletWhy)
+			m.addKubelet(grace30)
+			m.takeLock("kubelet", kubeletWhy)
 		}},
 		// kubegrace-node was removed, but its drop-in still sets 33 s. The kubelet needs 60 s, so it has no lock.
-		{name: "leftover-drop-in", exitStatus: 3, prepare: func(m *fakeMachine) {
+		{name: "leftover-drop-in", exitStatus: machine.Unheld, prepare: func(m *fakeMachine) {
 			m.write("/etc/systemd/logind.conf.d/zz-kubegrace.conf", "# Written by kubegrace: how long a node shutdown may be delayed.\n[Login]\nInhibitDelayMaxSec=33\n")
-			m.dropIn(kubeletFile, time.Minute)
+			m.writeDropIn(kubeletFile, time.Minute)
 			m.login1.SetLimit(33 * time.Second)
-			m.kubelet("shutdownGracePeriod: 60s\nshutdownGracePeriodCriticalPods: 20s\n")
+			m.addKubelet("shutdownGracePeriod: 60s\nshutdownGracePeriodCriticalPods: 20s\n")
 		}},
 		// The drop-in of a kubelet is there, but no kubelet runs.
-		{name: "no-kubelet", exitStatus: 3, prepare: func(m *fakeMachine) {
-			m.dropIn(kubeletFile, 30*time.Second)
+		{name: "no-kubelet", exitStatus: machine.Unheld, prepare: func(m *fakeMachine) {
+			m.writeDropIn(kubeletFile, 30*time.Second)
 			m.login1.SetLimit(30 * time.Second)
 		}},
 		// The kubelet's configuration does not set shutdownGracePeriod, so it never takes a lock.
-		{name: "no-grace-period", exitStatus: 3, prepare: func(m *fakeMachine) { m.kubelet("maxPods: 110\n") }},
+		{name: "no-grace-period", exitStatus: machine.Unheld, prepare: func(m *fakeMachine) { m.addKubelet("maxPods: 110\n") }},
 		// A drop-in of the kubelet's configuration raises its 30 s to 35 s, and logind waits for 40 s: all is
 		// well.
-		{name: "config-from-a-folder", exitStatus: 0, prepare: func(m *fakeMachine) {
+		{name: "config-from-a-folder", exitStatus: machine.Held, prepare: func(m *fakeMachine) {
 			m.login1.SetLimit(40 * time.Second)
 			m.write("/etc/systemd/logind.conf", "[Login]\nInhibitDelayMaxSec=40\n")
 			m.write("/etc/kubernetes/kubelet.conf.d/20-site.conf", configHeader+"shutdownGracePeriod: 35s\n")
-			m.kubelet(grace30, "--config-dir", "/etc/kubernetes/kubelet.conf.d")
-			m.lock("kubelet", kubeletWhy)
+			m.addKubelet(grace30, "--config-dir", "/etc/kubernetes/kubelet.conf.d")
+			m.takeLock("kubelet", kubeletWhy)
 		}},
 		// Both the kubelet and kubegrace-node hold a lock: each would stop the pods in its own time.
-		{name: "two-agents", exitStatus: 2, prepare: func(m *fakeMachine) {
-			m.stockKubelet(noExtraConfig)
-			m.lock("kubelet", kubeletWhy)
-			m.lock("kubegrace-node", kubegraceWhy)
+		{name: "two-agents", exitStatus: machine.Lossy, prepare: func(m *fakeMachine) {
+			m.addStockKubelet(noExtraConfig)
+			m.takeLock("kubelet", kubeletWhy)
+			m.takeLock("kubegrace-node", kubegraceWhy)
 		}},
 		// A shutdown is pending. logind grants no lock then, so a kubelet that starts now has none.
-		{name: "started-while-pending", exitStatus: 3, prepare: func(m *fakeMachine) {
-			m.stockKubelet(noExtraConfig)
+		{name: "started-while-pending", exitStatus: machine.Unheld, prepare: func(m *fakeMachine) {
+			m.addStockKubelet(noExtraConfig)
 			m.login1.SetPreparing(true)
 		}},
 		// systemd-logind is masked, so there is no lock to take.
-		{name: "masked", exitStatus: 3, prepare: func(m *fakeMachine) {
+		{name: "masked", exitStatus: machine.Unheld, prepare: func(m *fakeMachine) {
 			m.login1.Close()
 			require.NoError(m.t, os.MkdirAll(filepath.Join(m.root, "etc/systemd/system"), 0o700))
 			require.NoError(m.t, os.Symlink("/dev/null", filepath.Join(m.root, "etc/systemd/system/systemd-logind.service")))
-			m.kubelet(grace30)
+			m.addKubelet(grace30)
 		}},
 		// kubegrace-node holds a lock, but does not answer on a socket: what becomes of the pods is not known.
-		{name: "agent-of-kubegrace", exitStatus: 4, prepare: func(m *fakeMachine) {
+		{name: "agent-of-kubegrace", exitStatus: machine.Unknown, prepare: func(m *fakeMachine) {
 			m.login1.SetLimit(30 * time.Second)
-			m.lock("kubegrace-node", kubegraceWhy)
+			m.takeLock("kubegrace-node", kubegraceWhy)
 		}},
 		// kubegrace-node holds a lock and does not answer on a socket, but --config names its configuration. So status
 		// plans the shutdown by the rules of kubegrace: the limit of 60 s is enough.
-		{name: "agent-with-config", exitStatus: 0, prepare: func(m *fakeMachine) {
-			m.dropIn("/etc/systemd/logind.conf.d/50-site.conf", time.Minute)
+		{name: "agent-with-config", exitStatus: machine.Held, prepare: func(m *fakeMachine) {
+			m.writeDropIn("/etc/systemd/logind.conf.d/50-site.conf", time.Minute)
 			m.login1.SetLimit(time.Minute)
-			m.lock("kubegrace-node", kubegraceWhy)
+			m.takeLock("kubegrace-node", kubegraceWhy)
 			m.write("/agent.yaml", configHeader+grace30)
 			m.extra = []string{"--config", filepath.Join(m.root, "agent.yaml")}
 		}},
 		// The kubelet's file says 30 s. The kubelet really uses what its /configz says: 12 s, of which 5 s are for critical
 		// pods. The other pods get 7 s and are cut short.
-		{name: "configz", exitStatus: 2, prepare: func(m *fakeMachine) {
-			m.stockKubelet(noExtraConfig)
-			m.lock("kubelet", kubeletWhy)
+		{name: "configz", exitStatus: machine.Lossy, prepare: func(m *fakeMachine) {
+			m.addStockKubelet(noExtraConfig)
+			m.takeLock("kubelet", kubeletWhy)
 			m.write("/configz.json", `{"kubeletconfig": {"shutdownGracePeriod": "12s", "shutdownGracePeriodCriticalPods": "5s"}}`)
 			m.extra = []string{"--config", filepath.Join(m.root, "configz.json")}
 		}},
 		// A kubelet takes no lock if logind's limit is infinity.
-		{name: "limit-infinite", exitStatus: 3, prepare: func(m *fakeMachine) {
+		{name: "limit-infinite", exitStatus: machine.Unheld, prepare: func(m *fakeMachine) {
 			m.write(siteFile, "[Login]\nInhibitDelayMaxSec=infinity\n")
 			m.login1.SetLimit(logindfake.Unlimited)
-			m.kubelet(grace30)
+			m.addKubelet(grace30)
 		}},
 		// With a limit of 0 s logind ignores all locks, also the one that the kubelet holds.
-		{name: "limit-zero", exitStatus: 3, prepare: func(m *fakeMachine) {
+		{name: "limit-zero", exitStatus: machine.Unheld, prepare: func(m *fakeMachine) {
 			m.write(siteFile, "[Login]\nInhibitDelayMaxSec=0\n")
 			m.login1.SetLimit(0)
-			m.kubelet(grace30)
-			m.lock("kubelet", kubeletWhy)
+			m.addKubelet(grace30)
+			m.takeLock("kubelet", kubeletWhy)
 		}},
 		// The limit is 0 s, and kubegrace-node holds the lock, and asks for 30 s. It needs no restart.
-		{name: "limit-zero-for-the-agent", exitStatus: 3, prepare: func(m *fakeMachine) {
-			m.agent(api.Status{Held: true, PodCount: 3})
+		{name: "limit-zero-for-the-agent", exitStatus: machine.Unheld, prepare: func(m *fakeMachine) {
+			m.startAgent(api.Status{Held: true, PodCount: 3})
 			m.write(siteFile, "[Login]\nInhibitDelayMaxSec=0\n")
 			m.login1.SetLimit(0)
 		}},
@@ -302,24 +303,24 @@ const (
 	siteFile   = "/etc/systemd/logind.conf.d/zzz-site.conf"
 )
 
-// agent starts a fake kubegrace-node. Its drop-in raises logind's limit to 30 s. On its socket, which only root may
+// startAgent starts a fake kubegrace-node. Its drop-in raises logind's limit to 30 s. On its socket, which only root may
 // open, it answers with status. If status.Held is set, it also takes a lock.
-func (m *fakeMachine) agent(status api.Status) {
+func (m *fakeMachine) startAgent(status api.Status) {
 	m.t.Helper()
 	m.write(agentsFile, "# Written by kubegrace: how long a node shutdown may be delayed.\n[Login]\nInhibitDelayMaxSec=30\n")
 	m.login1.SetLimit(30 * time.Second)
 	if status.Held {
-		m.lock("kubegrace-node", kubegraceWhy)
+		m.takeLock("kubegrace-node", kubegraceWhy)
 	}
 	status.Meta = api.Meta{APIVersion: api.Version, Kind: "Status"}
 	status.AskedSeconds = 30
-	m.answer(func(w http.ResponseWriter, _ *http.Request) {
+	m.serveAgentSocket(func(w http.ResponseWriter, _ *http.Request) {
 		_ = json.NewEncoder(w).Encode(status) // the client reports a failure
 	})
 }
 
-// answer serves a handler on the agent's socket.
-func (m *fakeMachine) answer(handler http.HandlerFunc) {
+// serveAgentSocket serves a handler on the agent's socket.
+func (m *fakeMachine) serveAgentSocket(handler http.HandlerFunc) {
 	m.t.Helper()
 	listener, err := socket.Listen(filepath.Join(m.root, socket.Default))
 	require.NoError(m.t, err)
@@ -329,55 +330,55 @@ func (m *fakeMachine) answer(handler http.HandlerFunc) {
 	m.t.Cleanup(server.Close)
 }
 
-// Each case is a state of kubegrace-node. Root asks the agent over its socket, and so learns what happens to the pods. The user nobody
-// cannot open the socket, sees only the agent's lock and its drop-in, and usually cannot tell whether pods lose time: that is exit
-// status 4. In all cases 50-site.conf sets 15 s, which never count, because it sorts before the agent's drop-in.
+// Each case is a state of kubegrace-node. Root asks the agent over its socket, and so learns what happens to the pods. The
+// user nobody cannot open the socket. It sees only the agent's lock and its drop-in, and usually cannot tell whether pods
+// lose time. In all cases 50-site.conf sets 15 s, which never count, because it sorts before the agent's drop-in.
 func TestStatusOfTheAgent(t *testing.T) {
 	for name, test := range map[string]struct {
 		agent         api.Status
-		siteLimit     time.Duration // the limit that siteFile sets; 0: there is no such file
-		rootsStatus   int           // the exit status
+		siteLimit     time.Duration  // the limit that siteFile sets; 0: there is no such file
+		rootsStatus   machine.Status // the exit status
 		rootSees      string
-		nobodysStatus int // the exit status
+		nobodysStatus machine.Status // the exit status
 		nobodySees    string
 	}{
 		"it holds the only lock": {
-			agent: api.Status{Held: true, PodCount: 3}, rootsStatus: 0, rootSees: "kubegrace-node (PID 812) holds the inhibitor lock for up to 30s. No pod is cut short, of 3.",
-			nobodysStatus: 4, nobodySees: "kubegrace-node (PID 812) holds the inhibitor lock for up to 30s. Which pods lose time could not be seen: run it as root, or give the agent's configuration with --config.",
+			agent: api.Status{Held: true, PodCount: 3}, rootsStatus: machine.Held, rootSees: "kubegrace-node (PID 812) holds the inhibitor lock for up to 30s. No pod is cut short, of 3.",
+			nobodysStatus: machine.Unknown, nobodySees: "kubegrace-node (PID 812) holds the inhibitor lock for up to 30s. Which pods lose time could not be seen: run it as root, or give the agent's configuration with --config.",
 		},
 		"a pod asks for more than its bucket has": {
-			agent: api.Status{Held: true, PodCount: 3, CutShort: 1, LostSeconds: 7}, rootsStatus: 2, rootSees: "Pods cut short: 1 of 3; 7s are lost.",
-			nobodysStatus: 4, nobodySees: "Which pods lose time could not be seen: run it as root, or give the agent's configuration with --config.",
+			agent: api.Status{Held: true, PodCount: 3, CutShort: 1, LostSeconds: 7}, rootsStatus: machine.Lossy, rootSees: "Pods cut short: 1 of 3; 7s are lost.",
+			nobodysStatus: machine.Unknown, nobodySees: "Which pods lose time could not be seen: run it as root, or give the agent's configuration with --config.",
 		},
 		"a file of the site sets too little": {
-			agent: api.Status{Held: true, PodCount: 3, CutShort: 2, LostSeconds: 12}, siteLimit: 15 * time.Second, rootsStatus: 2,
+			agent: api.Status{Held: true, PodCount: 3, CutShort: 2, LostSeconds: 12}, siteLimit: 15 * time.Second, rootsStatus: machine.Lossy,
 			rootSees:      "kubegrace-node asks for 30s, and the host waits for 15s, by " + siteFile,
-			nobodysStatus: 2, nobodySees: "kubegrace-node (PID 812) asks for 30s, and the host goes down after 15s, by " + siteFile,
+			nobodysStatus: machine.Lossy, nobodySees: "kubegrace-node (PID 812) asks for 30s, and the host goes down after 15s, by " + siteFile,
 		},
 		"a file of the site sets enough for the pods": {
-			agent: api.Status{Held: true, PodCount: 3}, siteLimit: 25 * time.Second, rootsStatus: 0, rootSees: "No pod is cut short, of 3.",
-			nobodysStatus: 2, nobodySees: "asks for 30s, and the host goes down after 25s",
+			agent: api.Status{Held: true, PodCount: 3}, siteLimit: 25 * time.Second, rootsStatus: machine.Held, rootSees: "No pod is cut short, of 3.",
+			nobodysStatus: machine.Lossy, nobodySees: "asks for 30s, and the host goes down after 25s",
 		},
 		"the container runtime is away": {
-			agent: api.Status{Held: true, PodsUnknown: true}, rootsStatus: 4, rootSees: "Its pods are not known: the container runtime does not list them.",
-			nobodysStatus: 4, nobodySees: "Which pods lose time could not be seen: run it as root, or give the agent's configuration with --config.",
+			agent: api.Status{Held: true, PodsUnknown: true}, rootsStatus: machine.Unknown, rootSees: "Its pods are not known: the container runtime does not list them.",
+			nobodysStatus: machine.Unknown, nobodySees: "Which pods lose time could not be seen: run it as root, or give the agent's configuration with --config.",
 		},
 		"it is drained": {
-			agent: api.Status{Drained: true}, rootsStatus: 0, rootSees: "this machine is drained: kubegrace-node drain has stopped its pods",
-			nobodysStatus: 4, nobodySees: "kubegrace-node runs, and holds no lock: this machine is drained, or nothing waits for its pods.",
+			agent: api.Status{Drained: true}, rootsStatus: machine.Held, rootSees: "this machine is drained: kubegrace-node drain has stopped its pods",
+			nobodysStatus: machine.Unknown, nobodySees: "kubegrace-node runs, and holds no lock: this machine is drained, or nothing waits for its pods.",
 		},
 		"it holds no lock": {
-			agent: api.Status{PodCount: 3, Missing: []string{"missing: inhibitor lock: no bus"}}, rootsStatus: 3,
+			agent: api.Status{PodCount: 3, Missing: []string{"missing: inhibitor lock: no bus"}}, rootsStatus: machine.Unheld,
 			rootSees:      "nothing waits for the pods: kubegrace-node runs, and holds no lock.",
-			nobodysStatus: 4, nobodySees: "kubegrace-node runs, and holds no lock",
+			nobodysStatus: machine.Unknown, nobodySees: "kubegrace-node runs, and holds no lock",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			m := newMachine(t)
-			m.agent(test.agent)
-			m.dropIn("/etc/systemd/logind.conf.d/50-site.conf", 15*time.Second)
+			m.startAgent(test.agent)
+			m.writeDropIn("/etc/systemd/logind.conf.d/50-site.conf", 15*time.Second)
 			if test.siteLimit > 0 {
-				m.dropIn(siteFile, test.siteLimit)
+				m.writeDropIn(siteFile, test.siteLimit)
 				m.login1.SetLimit(test.siteLimit)
 			}
 			r := m.runStatus()
@@ -405,9 +406,9 @@ func TestStatusOfTheAgent(t *testing.T) {
 // pods is not known, so the exit status is 4. The output shows the agent's answer.
 func TestAnAgentThatAnswersNonsense(t *testing.T) {
 	m := newMachine(t)
-	m.answer(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusTeapot) })
+	m.serveAgentSocket(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusTeapot) })
 	r := m.runStatus()
-	requireStatus(t, 4, r)
+	requireStatus(t, machine.Unknown, r)
 	require.Contains(t, r.out, "kubegrace-node: ")
 	require.Contains(t, r.out, "418")
 }

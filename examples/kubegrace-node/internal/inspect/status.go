@@ -118,7 +118,7 @@ func (f *statusFlags) look(c *cobra.Command) error {
 			return err
 		}
 	}
-	report.Verdict.WithUnseen(state.NotSeen)
+	report.Verdict.AddUnseen(state.NotSeen)
 	if f.textfile != "" {
 		if err := prometheus.WriteToTextfile(f.textfile, output.Metrics(report)); err != nil {
 			return fmt.Errorf("--textfile: %w", err)
@@ -140,13 +140,8 @@ func (f *statusFlags) addPods(c *cobra.Command, r *output.NodeReport) error {
 		return nil
 	}
 	cluster := podlist.New()
-	if len(f.files) > 0 {
-		r.PodSources = f.files
-		if err := f.readPods(c, cluster); err != nil {
-			return fmt.Errorf("--pods: %w", err)
-		}
-	} else {
-		r.PodSources = r.ReadPods(c.Context(), cluster)
+	if err := f.readPods(c, cluster, r); err != nil {
+		return fmt.Errorf("--pods: %w", err)
 	}
 	if len(r.PodSources) == 0 {
 		return nil
@@ -164,15 +159,21 @@ func (f *statusFlags) addPods(c *cobra.Command, r *output.NodeReport) error {
 	if err != nil {
 		return fmt.Errorf("%s: %w", r.ConfigSource, err)
 	}
-	limit := r.Logind.Limit() // logind was asked, and the limit is not 0: otherwise the verdict would be that no agent drains
+	limit := r.Logind.Limit() // Logind is not nil and the limit is not 0, because an agent drains
 	document := settings.OnMachine(limit, r.OverridingFile(r.Verdict.Drains)).Document(nodes)
 	r.Plan = &document
-	r.Verdict.WithPods(document.Summary.PodCount, document.Summary.CutShort, document.Summary.LostSeconds)
+	r.Verdict.AddPods(document.Summary.PodCount, document.Summary.CutShort, document.Summary.LostSeconds)
 	return nil
 }
 
-// readPods reads the files of --pods into cluster. Files without pods are an error.
-func (f *statusFlags) readPods(c *cobra.Command, cluster *podlist.Cluster) error {
+// readPods reads the pods into cluster, and sets r.PodSources: the files of --pods, or without --pods whoever has listed the
+// pods. Files without pods are an error.
+func (f *statusFlags) readPods(c *cobra.Command, cluster *podlist.Cluster, r *output.NodeReport) error {
+	if len(f.files) == 0 {
+		r.PodSources = r.ReadPods(c.Context(), cluster)
+		return nil
+	}
+	r.PodSources = f.files
 	if err := readInputs(c, cluster, f.files); err != nil {
 		return err
 	}

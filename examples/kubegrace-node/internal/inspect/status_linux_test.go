@@ -18,13 +18,14 @@ import (
 	"github.com/kubegrace/kubegrace/examples/internal/golden"
 	"github.com/kubegrace/kubegrace/examples/kubegrace-node/internal/api"
 	"github.com/kubegrace/kubegrace/examples/kubegrace-node/internal/inspect"
+	"github.com/kubegrace/kubegrace/examples/kubegrace-node/internal/machine"
 	"github.com/kubegrace/kubegrace/examples/kubegrace-node/internal/output"
 )
 
-// requireStatus requires that a run ended with this exit status; 0 means without an error.
-func requireStatus(t *testing.T, want int, r result) {
+// requireStatus requires that a run ended with this exit status. That of machine.Held is 0: the run has no error.
+func requireStatus(t *testing.T, want machine.Status, r result) {
 	t.Helper()
-	if want == 0 {
+	if want == machine.Held {
 		require.NoError(t, r.err, r.out)
 		return
 	}
@@ -38,14 +39,14 @@ func TestStatusOfEachMachineState(t *testing.T) {
 		t.Run(state.name, func(t *testing.T) {
 			m := newMachine(t)
 			state.prepare(m)
-			podArgs := m.pods()
+			podArgs := m.writePods()
 			r := m.runStatus(podArgs...)
 			golden.Require(t, "node-"+state.name+".golden", r.out)
 			requireStatus(t, state.exitStatus, r)
 
 			var report output.NodeReport
 			require.NoError(t, json.Unmarshal([]byte(m.runStatus(append(podArgs, "-o", "json")...).out), &report))
-			require.Equal(t, state.exitStatus, int(report.Verdict.Status))
+			require.Equal(t, state.exitStatus, report.Verdict.Status)
 		})
 	}
 }
@@ -76,8 +77,8 @@ func apiServer(t *testing.T) *httptest.Server {
 func newMachineWithLock(t *testing.T, extraConfig string, flags ...string) *fakeMachine {
 	t.Helper()
 	m := newMachine(t)
-	m.stockKubelet(extraConfig, flags...)
-	m.lock("kubelet", kubeletWhy)
+	m.addStockKubelet(extraConfig, flags...)
+	m.takeLock("kubelet", kubeletWhy)
 	return m
 }
 
@@ -91,13 +92,13 @@ func TestPodsOfTheAPIServer(t *testing.T) {
 	m.write("/etc/kubernetes/manifests/README", "no manifest yet")
 	for node, want := range map[string]string{"worker-2": "no such node", "worker-0": `the API server: has no pods of a node "worker-0", which --node may have to name`} {
 		r := m.runStatus("--node", node)
-		requireStatus(t, 4, r)
+		requireStatus(t, machine.Unknown, r)
 		require.Contains(t, r.out, want)
 	}
 
 	m.write("/etc/kubernetes/manifests/etcd.yaml", "kind: Pod\nmetadata: {name: etcd}\nspec: {terminationGracePeriodSeconds: 25}\n")
 	r := m.runStatus()
-	requireStatus(t, 2, r)
+	requireStatus(t, machine.Lossy, r)
 	require.Contains(t, r.out, "pods       from the API server and /etc/kubernetes/manifests")
 	require.Contains(t, r.out, "Pods cut short: 1 of 4; 5s are lost.")
 }
@@ -106,9 +107,9 @@ func TestPodsOfTheAPIServer(t *testing.T) {
 // has no pod of the node that --node names, status fails.
 func TestPodsOfSeveralNodes(t *testing.T) {
 	m := newMachineWithLock(t, noExtraConfig)
-	podArgs := m.pods("- {kind: Pod, metadata: {name: p}, spec: {nodeName: worker-2}, status: {phase: Running}}\n")
+	podArgs := m.writePods("- {kind: Pod, metadata: {name: p}, spec: {nodeName: worker-2}, status: {phase: Running}}\n")
 	r := m.runStatus(podArgs...)
-	requireStatus(t, 0, r)
+	requireStatus(t, machine.Held, r)
 	require.Contains(t, r.out, "No pod is cut short, of 3.")
 	require.ErrorContains(t, m.runStatus(append(podArgs, "--node", "worker-3")...).err, `none of "worker-3"; --node says which is this one`)
 }
@@ -144,19 +145,19 @@ func TestErrorsOfStatus(t *testing.T) {
 // stopped, the exit status is 4, and what is not known has no metric.
 func TestMetrics(t *testing.T) {
 	m := newMachineWithLock(t, noExtraConfig)
-	r, text := m.metrics(m.pods()...)
-	requireStatus(t, 0, r)
+	r, text := m.metrics(m.writePods()...)
+	requireStatus(t, machine.Held, r)
 	golden.Require(t, "node.prom", text)
 
 	m.login1.SetLimit(20 * time.Second)
 	r, text = m.metrics()
-	requireStatus(t, 2, r)
+	requireStatus(t, machine.Lossy, r)
 	require.Contains(t, text, "limit_seconds 20\n")
 	require.Contains(t, text, "needed_seconds 30\n", "also without a plan: the dashboard compares the two")
 
 	m.bus.Stop()
 	r, text = m.metrics()
-	requireStatus(t, 4, r)
+	requireStatus(t, machine.Unknown, r)
 	require.Contains(t, text, "kubegrace_node_status 4\n")
 	require.NotContains(t, text, "limit_seconds")
 }
@@ -165,7 +166,7 @@ func TestMetrics(t *testing.T) {
 // exit status 2.
 func TestMetricsOfAnAgent(t *testing.T) {
 	m := newMachine(t)
-	m.agent(api.Status{Held: true, PodCount: 3, CutShort: 1, LostSeconds: 7})
+	m.startAgent(api.Status{Held: true, PodCount: 3, CutShort: 1, LostSeconds: 7})
 	_, text := m.metrics()
 	for _, line := range []string{"kubegrace_node_status 2", "kubegrace_node_needed_seconds 30", "kubegrace_node_pods 3", "kubegrace_node_pods_cut_short 1", "kubegrace_node_lost_seconds 7"} {
 		require.Contains(t, text, line+"\n")
@@ -239,10 +240,10 @@ func TestWhatCannotBeSeen(t *testing.T) {
 			m := newMachineWithLock(t, noExtraConfig)
 			test.hide(m)
 			if test.args == nil {
-				test.args = m.pods()
+				test.args = m.writePods()
 			}
 			r := m.runStatus(test.args...)
-			requireStatus(t, 4, r)
+			requireStatus(t, machine.Unknown, r)
 			require.Contains(t, r.out, "Not seen:")
 			require.NotContains(t, r.out, "left over", "a kubelet or its lock is there")
 			require.NotContains(t, r.out, "has not read them since they changed", "the file with the limit may be the one that cannot be read")

@@ -34,12 +34,12 @@ type LimitFile struct {
 func (f LimitFile) Limit() time.Duration { return duration.Of(f.Seconds) }
 
 // lookAtLimitFiles reads the files that set logind's limit, and finds out which of them an agent has written.
-// A file that cannot be read sets unreadFiles, because it could be the one that sets the limit.
+// A file that cannot be read sets hasUnreadFiles, because it could be the one that sets the limit.
 func (s *State) lookAtLimitFiles() {
 	for _, file := range logindconf.Files(os.DirFS(s.options.Root)) {
 		if file.Err != nil {
-			s.unreadFiles = true
-			s.miss(file.Path, file.Err, "")
+			s.hasUnreadFiles = true
+			s.addUnseen(file.Path, file.Err, "")
 			continue
 		}
 		writer := ""
@@ -61,8 +61,8 @@ func (s *State) lastFile() *LimitFile {
 	return &s.LimitFiles[len(s.LimitFiles)-1]
 }
 
-// fileOverriding returns the file that overrides the drop-in with this name, because its own name sorts later; nil:
-// no file does. It never returns logind.conf itself, which logind reads before all drop-ins.
+// fileOverriding returns the file that overrides the drop-in with this name: the last one that sets the limit, if it is a
+// drop-in whose name sorts later; nil: there is none. logind.conf overrides no drop-in, because logind reads it first.
 func (s *State) fileOverriding(dropIn string) *LimitFile {
 	last := s.lastFile()
 	if last == nil {

@@ -50,14 +50,14 @@ func (s *State) ReadPods(ctx context.Context, cluster *podlist.Cluster) (sources
 	if err == nil {
 		sources = []string{"the API server"}
 	} else {
-		s.miss("the pods", fmt.Errorf("the API server: %w", err), "give --kubeconfig, or with --pods a file with what kubectl get pods -A -o json --field-selector spec.nodeName=NODE prints")
+		s.addUnseen("the pods", fmt.Errorf("the API server: %w", err), "give --kubeconfig, or with --pods a file with what kubectl get pods -A -o json --field-selector spec.nodeName=NODE prints")
 	}
 	for i := range pods {
 		cluster.Add(&pods[i])
 	}
 	if path := s.Config.StaticPodPath; path != "" {
 		if err := cluster.ReadFolder(s.path(path)); err != nil {
-			s.miss("the manifests of the static pods", err, "")
+			s.addUnseen("the manifests of the static pods", err, "")
 		} else {
 			sources = append(sources, path)
 		}
@@ -66,8 +66,8 @@ func (s *State) ReadPods(ctx context.Context, cluster *podlist.Cluster) (sources
 }
 
 // podsOfServer returns the pods of this node from the API server. It uses the kubeconfig of the [Options] ([InCluster]: the
-// pod's service account), or else that of the first kubelet. An empty list is an error: every
-// node has pods, so the node's name is probably wrong.
+// pod's service account), or else that of the first kubelet. An empty list is an error: every node has pods, so the node's
+// name is probably wrong.
 func (s *State) podsOfServer(ctx context.Context) ([]v1.Pod, error) {
 	file := s.options.Kubeconfig
 	if file == "" && len(s.Kubelets) > 0 {

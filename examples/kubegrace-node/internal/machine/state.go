@@ -72,8 +72,8 @@ type State struct {
 	// NotSeen names what could not be seen.
 	NotSeen []Unseen `json:"notSeen,omitempty"`
 
-	options     Options // Root is never ""
-	unreadFiles bool    // some of logind's files could not be read
+	options        Options // Root is never ""
+	hasUnreadFiles bool    // some of logind's files could not be read
 }
 
 // Look inspects a machine, all but its pods ([State.ReadPods]). logind and the agent together have 10 s to
@@ -89,7 +89,7 @@ func Look(ctx context.Context, o Options) *State {
 	s.lookAtAgent(ctx)
 	var err error
 	if s.Kubelets, err = kubelets(s.path("proc")); err != nil {
-		s.miss("the processes", err, "run it as root, in a container with the host's PID namespace (hostPID)")
+		s.addUnseen("the processes", err, "run it as root, in a container with the host's PID namespace (hostPID)")
 	}
 	s.lookAtConfig()
 	return s
@@ -103,10 +103,9 @@ func (s *State) path(onMachine string) string {
 	return filepath.Join(s.options.Root, onMachine)
 }
 
-// miss records in NotSeen that something could not be seen: what it is, why, and the way out, which may be "". It
-// leaves the name of the file out of the error. If wayOut is "" and permission was denied, the way out is to run as
-// root.
-func (s *State) miss(what string, err error, wayOut string) {
+// addUnseen adds to NotSeen what could not be seen, why, and what the user can do about it (wayOut). If wayOut is "" and
+// permission was denied, it is to run as root. The error is shown without the name of the file.
+func (s *State) addUnseen(what string, err error, wayOut string) {
 	if wayOut == "" && errors.Is(err, fs.ErrPermission) {
 		wayOut = "run it as root"
 	}
@@ -115,7 +114,7 @@ func (s *State) miss(what string, err error, wayOut string) {
 		err = pathError.Err
 	}
 	why := err.Error()
-	if _, rest, namesFile := strings.Cut(why, what+": "); namesFile { // the file's name is shown as What
+	if _, rest, namesFile := strings.Cut(why, what+": "); namesFile { // What is the file's name, which need not be shown twice
 		why = rest
 	}
 	s.NotSeen = append(s.NotSeen, Unseen{What: what, Why: why, WayOut: wayOut})
@@ -133,8 +132,8 @@ func (s *State) lookAtMask() {
 	}
 }
 
-// lookAtLogind asks logind for its limit and locks, on the system bus of the machine, whose socket is below Root. If
-// logind is masked and therefore does not answer, nothing is added to NotSeen.
+// lookAtLogind asks logind for its limit and locks, on the system bus of the machine, whose socket is below Root. NotSeen
+// does not have a logind that is masked: it cannot run, and the verdict says so.
 func (s *State) lookAtLogind(ctx context.Context) {
 	address := ""
 	if s.options.Root != "/" {
@@ -144,33 +143,33 @@ func (s *State) lookAtLogind(ctx context.Context) {
 	switch {
 	case err == nil:
 		s.Logind = &logind
-	case s.Mask != "": // logind cannot run, as the verdict says
+	case s.Mask != "": // logind cannot run
 	default:
 		wayOut := "in a container: mount the host's /run/dbus, and give --root"
 		if errors.Is(err, login1.ErrNotRunning) {
 			wayOut = "systemctl status systemd-logind"
 		}
-		s.miss("who holds which locks, and logind's limit", err, wayOut)
+		s.addUnseen("who holds which locks, and logind's limit", err, wayOut)
 	}
 }
 
-// lookAtConfig reads the kubelet's configuration from a file that the user gave. Without one, it reads the files
-// that the command line of the first kubelet names; a kubelet without such files has its defaults. If the configuration
-// cannot be read, NotSeen says why.
+// lookAtConfig reads the kubelet's configuration from the file that the user gave, or else from the files that the command
+// line of the first kubelet names. A kubelet without such files uses its defaults. If the configuration cannot be read,
+// NotSeen says why.
 func (s *State) lookAtConfig() {
 	if file := s.options.ConfigFile; file != "" {
 		s.readConfig(file, "", nil)
 		return
 	}
 	if len(s.Kubelets) == 0 { // there is no configuration; something is missing only if a kubelet holds the lock
-		if s.lock(login1.Lock.IsKubelets) != nil && !s.couldNotSee("the processes") {
-			s.miss("the kubelet", errors.New("its lock is held, and no process is known as one"), "give --config")
+		if s.findLock(login1.Lock.IsKubelets) != nil && !s.couldNotSee("the processes") {
+			s.addUnseen("the kubelet", errors.New("its lock is held, and no process is known as one"), "give --config")
 		}
 		return
 	}
 	switch kubelet := s.Kubelets[0]; {
 	case kubelet.Program != "kubelet":
-		s.miss("the configuration of "+kubelet.text(), errors.New("its command line does not have it"), "save what kubectl get --raw /api/v1/nodes/NODE/proxy/configz prints, and give it with --config")
+		s.addUnseen("the configuration of "+kubelet.text(), errors.New("its command line does not have it"), "save what kubectl get --raw /api/v1/nodes/NODE/proxy/configz prints, and give it with --config")
 	case kubelet.ConfigFile == "" && kubelet.ConfigDir == "":
 		s.ConfigSource = "the kubelet's defaults: it has neither --config nor --config-dir"
 	default:
@@ -184,7 +183,7 @@ func (s *State) readConfig(file, folder string, gates map[string]bool) {
 	config, err := kubeletconfig.Load(file, folder)
 	if err != nil {
 		s.ConfigError = err
-		s.miss("the kubelet's configuration", err, "")
+		s.addUnseen("the kubelet's configuration", err, "")
 		return
 	}
 	if config.FeatureGates == nil {
@@ -203,8 +202,8 @@ func nonEmpty(paths ...string) []string {
 	return slices.DeleteFunc(paths, func(path string) bool { return path == "" })
 }
 
-// lock returns the first lock for which isWanted is true; nil: nobody holds one, or logind could not be asked.
-func (s *State) lock(isWanted func(login1.Lock) bool) *login1.Lock {
+// findLock returns the first lock for which isWanted is true; nil: nobody holds one, or logind could not be asked.
+func (s *State) findLock(isWanted func(login1.Lock) bool) *login1.Lock {
 	if s.Logind == nil {
 		return nil
 	}
@@ -238,12 +237,12 @@ func (s *State) lookAtAgent(ctx context.Context) {
 		s.Agent = &status
 	case errors.Is(err, fs.ErrNotExist), errors.Is(err, syscall.ECONNREFUSED): // no agent runs, or it has no socket
 	default:
-		s.miss("kubegrace-node", err, "")
+		s.addUnseen("kubegrace-node", err, "")
 	}
 }
 
-// agentsFile returns the logind drop-in that an agent with kubegrace has written; nil: there is none.
-func (s *State) agentsFile() *LimitFile {
+// kubegraceDropIn returns the logind drop-in that an agent with kubegrace has written; nil: there is none.
+func (s *State) kubegraceDropIn() *LimitFile {
 	for i := range s.LimitFiles {
 		if s.LimitFiles[i].Writer == "kubegrace" {
 			return &s.LimitFiles[i]

@@ -12,7 +12,7 @@ import (
 func TestAFileThatOnlyRootMayRead(t *testing.T) {
 	var s State
 	const noOtherWayOut = ""
-	s.miss("/etc/a.conf", &fs.PathError{Op: "open", Path: "/etc/a.conf", Err: syscall.EACCES}, noOtherWayOut)
+	s.addUnseen("/etc/a.conf", &fs.PathError{Op: "open", Path: "/etc/a.conf", Err: syscall.EACCES}, noOtherWayOut)
 	require.Equal(t, []Unseen{{What: "/etc/a.conf", Why: "permission denied", WayOut: "run it as root"}}, s.NotSeen)
 }
 

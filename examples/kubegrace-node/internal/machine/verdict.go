@@ -63,12 +63,13 @@ func (v *Verdict) do(text, command string) { v.Do = append(v.Do, Step{text, comm
 // reload is the command that makes logind read its files again.
 const reload = "systemctl kill --signal=HUP systemd-logind"
 
-// Judge says what would happen at the next shutdown, without looking at the pods ([Verdict.WithPods] adds
+// Judge says what would happen at the next shutdown, without looking at the pods ([Verdict.AddPods] adds
 // them). isConfigOfAgent says that State.Config is the configuration of the agent that holds the lock, given by the
 // user; otherwise it is the kubelet's.
 func (s *State) Judge(isConfigOfAgent bool) Verdict {
 	var v Verdict
-	switch kubelet, agent := s.lock(login1.Lock.IsKubelets), s.lock(login1.Lock.IsKubegraces); {
+	kubelet, agent := s.findLock(login1.Lock.IsKubelets), s.findLock(login1.Lock.IsKubegraces)
+	switch {
 	case s.Logind == nil && s.Mask != "":
 		v.set(Unheld, "nothing waits for the pods: systemd-logind is masked by %s, so no agent can hold an inhibitor lock or hear of the shutdown.", s.Mask)
 		v.do("Unmask it, and restart the kubelet.", "systemctl unmask systemd-logind && systemctl start systemd-logind && systemctl restart kubelet")
@@ -91,8 +92,8 @@ func (s *State) Judge(isConfigOfAgent bool) Verdict {
 	case agent != nil:
 		s.judgeAgent(&v, agent, isConfigOfAgent)
 	default:
-		if isJudged := s.judgeIdleAgent(&v); !isJudged {
-			s.judgeNobody(&v)
+		if isJudged := s.judgeAgentWithoutLock(&v); !isJudged {
+			s.judgeNoLock(&v)
 		}
 	}
 	s.addRemarks(&v)
@@ -118,30 +119,31 @@ func (s *State) judgeKubelet(v *Verdict) {
 		v.set(Unknown, "the kubelet holds the inhibitor lock for another configuration than it has now: %s has no shutdownGracePeriod.", s.ConfigSource)
 		v.do("Give what this prints with --config: it is the configuration that the kubelet uses.", "kubectl get --raw /api/v1/nodes/NODE/proxy/configz")
 	case s.Logind.Limit() < needed:
-		v.set(Lossy, "the kubelet drains for up to %s, and the host goes down after %s in the middle of it%s.", LimitText(needed), LimitText(s.Logind.Limit()), s.bySetting())
+		v.set(Lossy, "the kubelet drains for up to %s, and the host goes down after %s in the middle of it%s.", LimitText(needed), LimitText(s.Logind.Limit()), s.byFileOrDefault())
 		v.because("The limit was lowered since the kubelet has taken its lock. After its next start it takes no lock at all.")
-		s.addLimitForKubelet(v, needed)
+		s.addStepForKubelet(v, needed)
 	default:
 		v.set(Held, "the kubelet holds the inhibitor lock for up to %s.", LimitText(needed))
 		v.Drains = nodeplan.Kubelet
 	}
 }
 
-// judgeAgent judges a machine on which only an agent with kubegrace holds a lock. The best source is the agent's own
-// status. If the agent does not answer, the drop-in that it has written for logind says how long it asks for.
+// judgeAgent judges a machine on which only an agent with kubegrace holds a lock. How long the agent asks the host to wait
+// is known from the configuration that the user gave, from the agent's own status, or else from the drop-in that the agent
+// has written for logind.
 func (s *State) judgeAgent(v *Verdict, agent *login1.Lock, isConfigOfAgent bool) {
 	v.set(Held, "%s (PID %d) holds the inhibitor lock for up to %s.", agent.Who, agent.PID, LimitText(s.Logind.Limit()))
-	own := s.agentsFile()
+	dropIn := s.kubegraceDropIn()
 	switch {
-	case isConfigOfAgent: // status plans the drain by this configuration
+	case isConfigOfAgent: // the caller plans the drain by this configuration (Drains)
 		v.Drains = nodeplan.Kubegrace
 		return
 	case s.Agent != nil:
-		s.judgeByAgent(v)
+		s.judgeByAgentStatus(v)
 		return
-	case own != nil && s.Logind.Limit() < own.Limit():
-		v.set(Lossy, "%s (PID %d) asks for %s, and the host goes down after %s%s.", agent.Who, agent.PID, LimitText(own.Limit()), LimitText(s.Logind.Limit()), s.byFile())
-		s.addLimitForAgent(v, own.Limit())
+	case dropIn != nil && s.Logind.Limit() < dropIn.Limit():
+		v.set(Lossy, "%s (PID %d) asks for %s, and the host goes down after %s%s.", agent.Who, agent.PID, LimitText(dropIn.Limit()), LimitText(s.Logind.Limit()), s.byFile())
+		s.addStepForAgent(v, dropIn.Limit())
 	default:
 		v.Status = Unknown
 		v.Text += " Which pods lose time could not be seen: run it as root, or give the agent's configuration with --config."
@@ -151,31 +153,31 @@ func (s *State) judgeAgent(v *Verdict, agent *login1.Lock, isConfigOfAgent bool)
 	}
 }
 
-// judgeByAgent completes a verdict by the status that the agent has sent.
-func (s *State) judgeByAgent(v *Verdict) {
+// judgeByAgentStatus completes a verdict with what the agent's status says: what it works without, and what its pods lose.
+func (s *State) judgeByAgentStatus(v *Verdict) {
 	v.Why = append(v.Why, s.Agent.Missing...)
 	if s.Agent.PodsUnknown {
 		v.Status = Unknown
 		v.Text += " Its pods are not known: the container runtime does not list them."
 	} else {
-		v.WithPods(s.Agent.PodCount, s.Agent.CutShort, s.Agent.LostSeconds)
+		v.AddPods(s.Agent.PodCount, s.Agent.CutShort, s.Agent.LostSeconds)
 	}
 	if asked := duration.Of(s.Agent.AskedSeconds); s.Logind.Limit() < asked {
 		v.because("kubegrace-node asks for %s, and the host waits for %s%s.", LimitText(asked), LimitText(s.Logind.Limit()), s.byFile())
-		s.addLimitForAgent(v, asked)
+		s.addStepForAgent(v, asked)
 	}
 }
 
-// addLimitForAgent adds the step that raises logind's limit for an agent with kubegrace. Unlike the kubelet,
-// the agent need not be restarted: it notices the new limit.
-func (s *State) addLimitForAgent(v *Verdict, needed time.Duration) {
+// addStepForAgent adds to v.Do how to raise logind's limit to what an agent with kubegrace needs, if a file overrides the
+// agent's drop-in. Unlike the kubelet, the agent need not be restarted: it notices the new limit.
+func (s *State) addStepForAgent(v *Verdict, needed time.Duration) {
 	if file := s.fileOverriding(KubegraceDropIn); file != nil {
-		v.do(file.raiseTo(needed), reload)
+		v.do(file.raiseToText(needed), reload)
 	}
 }
 
-// raiseTo says how to raise the limit of a file to needed.
-func (f LimitFile) raiseTo(needed time.Duration) string {
+// raiseToText says how to raise the limit of a file to needed.
+func (f LimitFile) raiseToText(needed time.Duration) string {
 	return fmt.Sprintf("Set InhibitDelayMaxSec=%.0f or more in %s, or remove it there.", math.Ceil(needed.Seconds()), f.Path)
 }
 
@@ -187,9 +189,9 @@ func (s *State) byFile() string {
 	return ""
 }
 
-// judgeIdleAgent judges a machine on which kubegrace-node runs and holds no lock. If kubegrace-node does not
+// judgeAgentWithoutLock judges a machine on which kubegrace-node runs and holds no lock. If kubegrace-node does not
 // run, it returns false and does not change v.
-func (s *State) judgeIdleAgent(v *Verdict) (isJudged bool) {
+func (s *State) judgeAgentWithoutLock(v *Verdict) (isJudged bool) {
 	switch {
 	case s.Agent != nil && s.Agent.Drained: // it needs no lock, because there is no pod to wait for
 		v.set(Held, "this machine is drained: kubegrace-node drain has stopped its pods, and kubegrace-node undrain withdraws that.")
@@ -206,8 +208,8 @@ func (s *State) judgeIdleAgent(v *Verdict) (isJudged bool) {
 	return true
 }
 
-// judgeNobody judges a machine on which no agent holds a lock. It finds out why the kubelet holds none.
-func (s *State) judgeNobody(v *Verdict) {
+// judgeNoLock judges a machine on which no agent holds a lock. It finds out why the kubelet holds none.
+func (s *State) judgeNoLock(v *Verdict) {
 	v.Status = Unheld
 	var cause string
 	switch needed := s.neededByKubelet(); {
@@ -224,11 +226,11 @@ func (s *State) judgeNobody(v *Verdict) {
 		cause = s.Kubelets[0].text() + " has no graceful node shutdown: it is off in " + s.ConfigSource + "."
 		v.do("Set shutdownGracePeriod and shutdownGracePeriodCriticalPods, and restart the kubelet.", "")
 	case s.Logind.Limit() < needed:
-		cause = fmt.Sprintf("%s needs %s and takes no lock for less, and logind waits for %s only%s.", s.Kubelets[0].text(), LimitText(needed), LimitText(s.Logind.Limit()), s.bySetting())
-		s.addLimitForKubelet(v, needed)
+		cause = fmt.Sprintf("%s needs %s and takes no lock for less, and logind waits for %s only%s.", s.Kubelets[0].text(), LimitText(needed), LimitText(s.Logind.Limit()), s.byFileOrDefault())
+		s.addStepForKubelet(v, needed)
 	case s.Logind.Limit() == logindconf.Unlimited && s.fileOverridingKubelet() != nil:
-		cause = s.Kubelets[0].text() + " takes no lock: logind's limit is infinity" + s.bySetting() + ", and a kubelet takes that for less than nothing."
-		s.addLimitForKubelet(v, needed)
+		cause = s.Kubelets[0].text() + " takes no lock: logind's limit is infinity" + s.byFileOrDefault() + ", and a kubelet takes that for less than nothing."
+		s.addStepForKubelet(v, needed)
 	default:
 		cause = fmt.Sprintf("%s holds no lock, although logind's %s cover the %s of its configuration.", s.Kubelets[0].text(), LimitText(s.Logind.Limit()), LimitText(needed))
 		v.because("A kubelet tries to take its lock once, at its start, and fails if a shutdown is pending then or logind's limit is too low.")
@@ -238,9 +240,9 @@ func (s *State) judgeNobody(v *Verdict) {
 	v.because("Without a lock systemd ends all containers at once, with SIGTERM, and with SIGKILL 1m30s later by default: no preStop hook runs.")
 }
 
-// bySetting returns ", by FILE" with the file that sets the limit which logind uses now, and says if the file
-// overrides the kubelet's drop-in. If no file sets a limit and logind uses its default, it says that.
-func (s *State) bySetting() string {
+// byFileOrDefault returns what byFile returns, and says in addition if the file overrides the kubelet's drop-in. If no file
+// sets a limit and logind uses its default, it returns ", its default".
+func (s *State) byFileOrDefault() string {
 	switch by := s.byFile(); {
 	case s.lastFile() == nil && s.Logind.Limit() == logindconf.Default:
 		return ", its default"
@@ -251,10 +253,10 @@ func (s *State) bySetting() string {
 	}
 }
 
-// addLimitForKubelet adds the step that raises logind's limit to what the kubelet needs. The step depends on the file that
+// addStepForKubelet adds to v.Do how to raise logind's limit to what the kubelet needs. That depends on the file that
 // overrides the kubelet's drop-in: there is none, an agent that no longer runs has left it, it is not in /etc, or an
 // administrator has written it. Each step restarts the kubelet, because it takes its lock only at its start.
-func (s *State) addLimitForKubelet(v *Verdict, needed time.Duration) {
+func (s *State) addStepForKubelet(v *Verdict, needed time.Duration) {
 	file := s.fileOverridingKubelet()
 	switch {
 	case file == nil:
@@ -265,7 +267,7 @@ func (s *State) addLimitForKubelet(v *Verdict, needed time.Duration) {
 		v.do(fmt.Sprintf("Mask the file, or write one of its name with InhibitDelayMaxSec=%.0f or more.", needed.Seconds()),
 			"ln -s /dev/null /etc/systemd/logind.conf.d/"+path.Base(file.Path)+" && "+reload+" && systemctl restart kubelet")
 	default:
-		v.do(file.raiseTo(needed), reload+" && systemctl restart kubelet")
+		v.do(file.raiseToText(needed), reload+" && systemctl restart kubelet")
 	}
 }
 
@@ -274,10 +276,10 @@ func (s *State) addLimitForKubelet(v *Verdict, needed time.Duration) {
 func (s *State) isWriterGone(file LimitFile) bool {
 	switch file.Writer {
 	case "kubegrace":
-		mayRun := s.Logind == nil || s.lock(login1.Lock.IsKubegraces) != nil || s.Agent != nil || s.couldNotSee("kubegrace-node")
+		mayRun := s.Logind == nil || s.findLock(login1.Lock.IsKubegraces) != nil || s.Agent != nil || s.couldNotSee("kubegrace-node")
 		return !mayRun
 	case "kubelet":
-		mayRun := len(s.Kubelets) > 0 || s.lock(login1.Lock.IsKubelets) != nil || s.couldNotSee("the processes")
+		mayRun := len(s.Kubelets) > 0 || s.findLock(login1.Lock.IsKubelets) != nil || s.couldNotSee("the processes")
 		return !mayRun
 	}
 	return false
@@ -303,7 +305,7 @@ func (s *State) addRemarks(v *Verdict) {
 	if file := s.lastFile(); file != nil {
 		configured, source = file.Limit(), file.Path
 	}
-	if configured != s.Logind.Limit() && !s.unreadFiles {
+	if configured != s.Logind.Limit() && !s.hasUnreadFiles {
 		v.because("logind uses %s, and its files say %s (%s): it has not read them since they changed. It reads them at its next start.", LimitText(s.Logind.Limit()), LimitText(configured), source)
 	}
 	if s.Logind.Preparing && v.Status != Unheld {
@@ -311,23 +313,23 @@ func (s *State) addRemarks(v *Verdict) {
 	}
 }
 
-// WithPods adds to a Held verdict what would happen to the pods, and makes it Lossy if pods are cut short. cut
+// AddPods adds to a Held verdict what would happen to the pods, and makes it Lossy if pods are cut short. cutShort
 // is their number, and lostSeconds the sum of the seconds that they lose. Other verdicts stay as they are.
-func (v *Verdict) WithPods(pods, cut int, lostSeconds int64) {
+func (v *Verdict) AddPods(pods, cutShort int, lostSeconds int64) {
 	switch {
 	case v.Status != Held:
 	case pods == 0:
 		v.Text += " It has no pods."
-	case cut == 0:
+	case cutShort == 0:
 		v.Text += fmt.Sprintf(" No pod is cut short, of %d.", pods)
 	default:
 		v.Status = Lossy
-		v.Text += fmt.Sprintf(" Pods cut short: %d of %d; %s are lost.", cut, pods, LimitText(time.Duration(lostSeconds)*time.Second))
+		v.Text += fmt.Sprintf(" Pods cut short: %d of %d; %s are lost.", cutShort, pods, LimitText(time.Duration(lostSeconds)*time.Second))
 	}
 }
 
-// WithUnseen makes a Held verdict Unknown if something could not be seen ([State.NotSeen]). Call it last.
-func (v *Verdict) WithUnseen(notSeen []Unseen) {
+// AddUnseen makes a Held verdict Unknown if something could not be seen ([State.NotSeen]). Call it last.
+func (v *Verdict) AddUnseen(notSeen []Unseen) {
 	if v.Status == Held && len(notSeen) > 0 {
 		v.Status = Unknown
 		v.Text += " Whether that is all could not be seen."
