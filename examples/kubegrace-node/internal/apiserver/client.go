@@ -110,9 +110,9 @@ func (c *Client) RestoreReadiness(ctx context.Context, pod *v1.Pod) error {
 	return c.update(ctx, objectPod, func(r *apistatus.Reporter) error { return r.RestoreReadiness(ctx, pod) })
 }
 
-// update makes one update with the reporter, and counts it if it fails. If the API server does not accept the
-// credentials, update loads the kubeconfig again, which may have new ones, and makes the update once more. Before Load
-// has succeeded it fails at once.
+// update makes one update with the reporter, and counts a failure by the kind of object. If the API server does not accept
+// the credentials, update loads the kubeconfig again, which may have new ones, and makes the update once more. Before Load
+// has succeeded, update fails at once.
 func (c *Client) update(ctx context.Context, object string, call func(*apistatus.Reporter) error) error {
 	err := fmt.Errorf("%s: %w", c.file, errNotLoaded)
 	if reporter := c.reporter.Load(); reporter != nil {

@@ -39,9 +39,9 @@ func (s Settings) Plan(node *podlist.Node) Node {
 	p := s.planPods(pods)
 	n := s.nodeOf(node.Name, p)
 	switch {
-	case s.off:
+	case s.isOff:
 		n.Warnings = []string{"the graceful node shutdown is off: the pods are killed with the host, which is not asked to wait"}
-	case s.noLock():
+	case s.takesNoLock():
 		n.Warnings = []string{"the kubelet takes no lock: the pods are killed with the host, without preStop hooks and in no order"}
 	case s.agent == Kubelet:
 		n.setWarnings(append(p.Warnings, staticWarnings(node)...))
@@ -54,9 +54,8 @@ func (s Settings) Plan(node *podlist.Node) Node {
 // planPods plans the drain of the pods of one node.
 func (s Settings) planPods(pods []*v1.Pod) plan.Plan {
 	switch {
-	case s.off || s.noLock():
-		// The agent does nothing and the host does not wait, so every pod gets 0 s: a negative limit says so.
-		const noTime = -1
+	case !s.hostWaits(): // the pods are killed with the host, so each one gets 0 s
+		const noTime = -1 // 0 would mean that there is no limit
 		return plan.New(s.schedule, pods, plan.Options{PriorityOf: s.options.PriorityOf, Limit: noTime})
 	case s.agent == Kubelet:
 		return s.kubeletPlan(pods)
@@ -87,7 +86,8 @@ func (s Settings) nodeOf(name string, p plan.Plan) Node {
 	return n
 }
 
-// podOf converts the plan of a pod to a [Pod]. release is when the host may go down: a pod that may still run then is marked.
+// podOf converts the plan of a pod to a [Pod]. release is when the host may go down: Outlives marks a pod that may still run
+// then.
 func (s Settings) podOf(planned plan.PodPlan, release time.Duration) Pod {
 	p := Pod{
 		Namespace: planned.Pod.Namespace, Name: planned.Pod.Name, workload: workloadOf(planned.Pod),
@@ -100,7 +100,7 @@ func (s Settings) podOf(planned plan.PodPlan, release time.Duration) Pod {
 		Hooks:              hooksOf(planned.Pod, max(planned.GrantedSeconds, graceperiod.MinimumPodSeconds)),
 		Warnings:           validation.WarnPodTermination(&planned.Pod.Spec, field.NewPath("spec")),
 	}
-	if s.off || s.noLock() { // the pod is killed together with the host: the usual 2 s to stop do not apply
+	if !s.hostWaits() { // the pod is killed together with the host: the usual 2 s to stop do not apply
 		p.LatestEndSeconds, p.Outlives = 0, false
 	}
 	for _, hook := range p.Hooks {
@@ -123,7 +123,8 @@ func (n *Node) pods() (all []*Pod) {
 // is released. Warnings about single buckets are left out, because the buckets and pods of the document say the
 // same.
 func (n *Node) setWarnings(warnings []string) {
-	n.Warnings = slices.DeleteFunc(slices.Clone(warnings), func(warning string) bool { return strings.HasPrefix(warning, "bucket ") })
+	isAboutBucket := func(warning string) bool { return strings.HasPrefix(warning, "bucket ") }
+	n.Warnings = slices.DeleteFunc(slices.Clone(warnings), isAboutBucket)
 	var last *Pod
 	count := 0
 	for _, pod := range n.pods() {
@@ -198,9 +199,9 @@ func hooksOf(pod *v1.Pod, graceSeconds int64) (hooks []Hook) {
 	return hooks
 }
 
-// sleepSeconds returns for how many seconds the command of a hook sleeps, so that the plan can tell whether
-// the hook fits. It takes the number after the first word "sleep" that a number follows, also in a shell's
-// script such as "nginx -s quit; sleep 20". Without one it returns nil: how long the hook takes is not known.
+// sleepSeconds returns for how many seconds the command of a hook sleeps, so that the plan can tell whether the hook fits:
+// the first number that follows a word "sleep", also in a shell's script such as "nginx -s quit; sleep 20". If there is
+// none, it returns nil: how long the hook takes is not known.
 func sleepSeconds(command []string) *int64 {
 	words := strings.Fields(strings.Join(command, " "))
 	for i, word := range words[:max(len(words)-1, 0)] {

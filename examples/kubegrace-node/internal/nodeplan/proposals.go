@@ -15,8 +15,8 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown/plan"
 )
 
-// losses plans all nodes and returns how many of their pods are cut short, and how many seconds these lose.
-func (s Settings) losses(nodes []*podlist.Node) (cutShort int, lostSeconds int64) {
+// planLosses plans all nodes and returns how many of their pods are cut short, and how many seconds these lose.
+func (s Settings) planLosses(nodes []*podlist.Node) (cutShort int, lostSeconds int64) {
 	for _, node := range nodes {
 		n := s.Plan(node)
 		cutShort += n.CutShort
@@ -27,11 +27,11 @@ func (s Settings) losses(nodes []*podlist.Node) (cutShort int, lostSeconds int64
 
 // proposals returns changes that would make the plan better, the best first, each with the losses that remain.
 // A proposal only raises logind's limit or lengthens buckets. It shortens no pod's grace period, because that
-// would hide a loss and save nothing. current has the losses without a change; schedule has the longer buckets.
-func (s Settings) proposals(current Summary, schedule plan.Schedule, nodes []*podlist.Node) (all []Proposal) {
-	// offer adds a proposal whose changes lead to other settings, unless these are no better.
-	offer := func(title string, other Settings, changes ...Change) {
-		cutShort, lostSeconds := other.losses(nodes)
+// would hide a loss and save nothing. current has the losses without a change.
+func (s Settings) proposals(current Summary, longerBuckets plan.Schedule, nodes []*podlist.Node) (all []Proposal) {
+	// offer adds a proposal whose changes lead to the settings changed, if fewer pods are cut short then, or lose less.
+	offer := func(title string, changed Settings, changes ...Change) {
+		cutShort, lostSeconds := changed.planLosses(nodes)
 		isSame := cutShort == current.CutShort && lostSeconds == current.LostSeconds
 		isWorse := cutShort > current.CutShort || lostSeconds > current.LostSeconds
 		if !isSame && !isWorse {
@@ -42,7 +42,7 @@ func (s Settings) proposals(current Summary, schedule plan.Schedule, nodes []*po
 		raised := s.limitedTo(s.needed())
 		offer("Raise logind's limit to "+duration.Text(raised.needed()), raised, s.limitChange(raised.needed()))
 	}
-	if longer, isUseful := s.withSchedule(schedule); isUseful {
+	if longer, isUseful := s.withSchedule(longerBuckets); isUseful {
 		changes := []Change{longer.configChange()}
 		if longer.limitIsTooShort() {
 			if !s.canRaiseLimit { // an agent that can raise the limit does so itself
@@ -76,7 +76,7 @@ func (s Settings) withSchedule(schedule plan.Schedule) (other Settings, isUseful
 		config.ShutdownGracePeriodCriticalPods.Duration = time.Duration(schedule[1].Seconds) * time.Second
 	}
 	other, err := NewSettings(s.agent, kubeletconfig.Config{Shutdown: config, FeatureGates: s.config.FeatureGates}, s.options)
-	return other, err == nil && !other.off
+	return other, err == nil && !other.isOff
 }
 
 // configChange returns the change that replaces the configuration in use by the configuration of s.
@@ -112,8 +112,8 @@ func (s Settings) limitChange(needed time.Duration) Change {
 	return Change{Where: "the last file of systemd-analyze cat-config systemd/logind.conf", Lines: lines}
 }
 
-// longestBucket is the length in seconds that a proposed bucket has at most, unless it is already longer. A
-// pod with a longer grace period is not expected to need it in a shutdown.
+// longestBucket is the length in seconds that a proposed bucket has at most, unless it is already longer. Pods with a longer
+// grace period are not expected to need it in a shutdown.
 const longestBucket = 10 * 60
 
 // longerSchedule returns the schedule of a proposed configuration. Each bucket becomes as long as the longest
@@ -122,20 +122,23 @@ const longestBucket = 10 * 60
 // either, so that one odd pod does not delay every shutdown; of fewer than 100 pods all count.
 func (s Settings) longerSchedule(podCounts map[podGroup]int) plan.Schedule {
 	longer := slices.Clone(s.schedule)
-	graces := make([][]int64, len(longer)) // by bucket: the grace period of each pod that is not critical
-	for group, count := range podCounts {
-		if !group.isCritical {
-			graces[group.bucket] = append(graces[group.bucket], slices.Repeat([]int64{group.graceSeconds}, count)...)
-		} else if group.graceSeconds <= longestBucket {
-			longer[group.bucket].Seconds = max(longer[group.bucket].Seconds, group.graceSeconds)
+	lengthen := func(bucket int, graceSeconds int64) { // so that the bucket has at least this time
+		if graceSeconds <= longestBucket {
+			longer[bucket].Seconds = max(longer[bucket].Seconds, graceSeconds)
 		}
 	}
-	for i, inBucket := range graces {
-		slices.Sort(inBucket)
-		for _, grace := range inBucket[:len(inBucket)-len(inBucket)/100] { // without the longest 1 %
-			if grace <= longestBucket {
-				longer[i].Seconds = max(longer[i].Seconds, grace)
-			}
+	ordinary := make([][]int64, len(longer)) // by bucket: the grace period of each pod that is not critical
+	for group, count := range podCounts {
+		if group.isCritical {
+			lengthen(group.bucket, group.graceSeconds)
+		} else {
+			ordinary[group.bucket] = append(ordinary[group.bucket], slices.Repeat([]int64{group.graceSeconds}, count)...)
+		}
+	}
+	for bucket, graces := range ordinary {
+		slices.Sort(graces)
+		for _, graceSeconds := range graces[:len(graces)-len(graces)/100] { // without the longest 1 %
+			lengthen(bucket, graceSeconds)
 		}
 	}
 	return longer

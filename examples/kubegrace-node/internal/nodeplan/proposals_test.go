@@ -35,9 +35,9 @@ func summaryOf(t *testing.T, agent nodeplan.Agent, config plan.Config, limit tim
 	return settings.Document([]*podlist.Node{{Name: "node", Pods: pods}}).Summary
 }
 
-// apply follows a proposal: it parses the lines that a reader would paste, and returns the new configuration and the
+// follow does what a proposal says: it parses the lines that a reader would paste, and returns the new configuration and the
 // new limit. What the proposal does not change stays as it is.
-func apply(t *testing.T, p nodeplan.Proposal, config plan.Config, limit time.Duration) (plan.Config, time.Duration) {
+func follow(t *testing.T, p nodeplan.Proposal, config plan.Config, limit time.Duration) (plan.Config, time.Duration) {
 	t.Helper()
 	for _, change := range p.Changes {
 		text := strings.Join(change.Lines, "\n")
@@ -83,7 +83,7 @@ func TestProposalsDoWhatTheySay(t *testing.T) {
 		if r.IntN(2) == 0 { // instead of random buckets: no configuration, or the two durations
 			config = plan.Config{}
 			if r.IntN(2) == 0 {
-				config = twoFields(int64(1+r.IntN(30)), 0)
+				config = kubeletConfig(int64(1+r.IntN(30)), 0)
 			}
 		}
 		before := summaryOf(t, agent, config, limit, pods)
@@ -94,7 +94,7 @@ func TestProposalsDoWhatTheySay(t *testing.T) {
 		}
 		isOneEnough := false
 		for _, proposal := range before.Proposals {
-			nextConfig, nextLimit := apply(t, proposal, config, limit)
+			nextConfig, nextLimit := follow(t, proposal, config, limit)
 			after := summaryOf(t, agent, nextConfig, nextLimit, pods)
 			require.Equal(t, after.CutShort, proposal.CutShort, message)
 			require.Equal(t, after.LostSeconds, proposal.LostSeconds, message)
@@ -108,10 +108,10 @@ func TestProposalsDoWhatTheySay(t *testing.T) {
 	}
 }
 
-// webs returns n pods of the Deployment web, with a grace period in seconds.
-func webs(n int, grace int64) (pods []*v1.Pod) {
+// webPods returns n pods of the Deployment web, with a grace period in seconds.
+func webPods(n int, grace int64) (pods []*v1.Pod) {
 	for range n {
-		pods = append(pods, web(grace))
+		pods = append(pods, webPod(grace))
 	}
 	return pods
 }
@@ -133,37 +133,37 @@ func TestProposedConfigurations(t *testing.T) {
 		outliers  []nodeplan.Outlier
 	}{
 		"the limit allows the present buckets": {
-			pods: append(webs(50, 60), critical(30)), limit: time.Minute, proposals: map[string]durations{lengthen: {90, 30}},
+			pods: append(webPods(50, 60), critical(30)), limit: time.Minute, proposals: map[string]durations{lengthen: {90, 30}},
 		},
 		"the limit is shorter than the present buckets": {
-			pods: append(webs(50, 60), critical(30)), limit: 20 * time.Second, proposals: map[string]durations{lengthen: {90, 30}, raise: {}},
+			pods: append(webPods(50, 60), critical(30)), limit: 20 * time.Second, proposals: map[string]durations{lengthen: {90, 30}, raise: {}},
 		},
 		"one of 99 pods asks for 500 s": {
-			pods: append(webs(98, 40), web(500)), proposals: map[string]durations{lengthen: {510, 10}},
+			pods: append(webPods(98, 40), webPod(500)), proposals: map[string]durations{lengthen: {510, 10}},
 		},
 		"one of 100 pods asks for 500 s": {
-			pods: append(webs(99, 40), web(500)), proposals: map[string]durations{lengthen: {50, 10}},
+			pods: append(webPods(99, 40), webPod(500)), proposals: map[string]durations{lengthen: {50, 10}},
 			outliers: []nodeplan.Outlier{{Name: "default/deployment/web", PodCount: 1, AsksSeconds: 500}},
 		},
 		"two of 100 pods ask for 500 s": {
-			pods: append(webs(98, 40), webs(2, 500)...), proposals: map[string]durations{lengthen: {510, 10}},
+			pods: append(webPods(98, 40), webPods(2, 500)...), proposals: map[string]durations{lengthen: {510, 10}},
 		},
 		"one of three pods asks for an hour": {
-			pods: append(webs(2, 40), newPod("x", 0, 3600)), proposals: map[string]durations{lengthen: {50, 10}},
+			pods: append(webPods(2, 40), newPod("x", 0, 3600)), proposals: map[string]durations{lengthen: {50, 10}},
 			outliers: []nodeplan.Outlier{{Name: "default/pod/x", PodCount: 1, AsksSeconds: 3600}},
 		},
 		"a critical pod asks for an hour": {
-			pods: append(webs(2, 40), critical(3600)), proposals: map[string]durations{lengthen: {50, 10}}, outliers: criticalHour,
+			pods: append(webPods(2, 40), critical(3600)), proposals: map[string]durations{lengthen: {50, 10}}, outliers: criticalHour,
 		},
 		"critical pods ask for an hour and for 30 s": {
-			pods: append(webs(2, 40), critical(3600), critical(30)), proposals: map[string]durations{lengthen: {70, 30}}, outliers: criticalHour,
+			pods: append(webPods(2, 40), critical(3600), critical(30)), proposals: map[string]durations{lengthen: {70, 30}}, outliers: criticalHour,
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			summary := summaryOf(t, nodeplan.Kubelet, twoFields(30, 10), test.limit, test.pods)
+			summary := summaryOf(t, nodeplan.Kubelet, kubeletConfig(30, 10), test.limit, test.pods)
 			got := map[string]durations{}
 			for _, proposal := range summary.Proposals {
-				config, _ := apply(t, proposal, plan.Config{}, noLimit)
+				config, _ := follow(t, proposal, plan.Config{}, noLimit)
 				got[proposal.Title] = durations{config.ShutdownGracePeriod.Seconds(), config.ShutdownGracePeriodCriticalPods.Seconds()}
 			}
 			require.Equal(t, test.proposals, got)
@@ -199,7 +199,7 @@ func TestPrioritySources(t *testing.T) {
 		for agent, want := range map[nodeplan.Agent]string{
 			nodeplan.Kubelet: cmp.Or(test.kubeletSays, test.bothSay), nodeplan.Kubegrace: cmp.Or(test.kubegraceSays, test.bothSay),
 		} {
-			settings, err := nodeplan.NewSettings(agent, kubeletconfig.Config{Shutdown: twoFields(30, 0)}, plan.Options{PriorityOf: func(class string) (int32, bool) { return 7, class == "given" }})
+			settings, err := nodeplan.NewSettings(agent, kubeletconfig.Config{Shutdown: kubeletConfig(30, 0)}, plan.Options{PriorityOf: func(class string) (int32, bool) { return 7, class == "given" }})
 			require.NoError(t, err)
 			for _, pod := range podsByName(settings.Plan(node)) {
 				require.Equal(t, want, pod.PrioritySource, "%s, %s", name, agent)
@@ -208,8 +208,8 @@ func TestPrioritySources(t *testing.T) {
 	}
 }
 
-// web returns a pod of the Deployment web, with a grace period in seconds.
-func web(grace int64) *v1.Pod {
+// webPod returns a pod of the Deployment web, with a grace period in seconds.
+func webPod(grace int64) *v1.Pod {
 	pod := newPod("web-7f6d-abcde", 0, grace)
 	pod.Labels = map[string]string{"pod-template-hash": "7f6d"}
 	pod.OwnerReferences = []metav1.OwnerReference{{Kind: "ReplicaSet", Name: "web-7f6d", Controller: ptr.To(true)}}
@@ -220,11 +220,11 @@ func web(grace int64) *v1.Pod {
 // file that sets this limit ("": the kubelet may set it), and the grace period of its only pod, in seconds.
 func proposalsOn(t *testing.T, limit time.Duration, limitFile string, grace int64) []nodeplan.Proposal {
 	t.Helper()
-	settings, err := nodeplan.NewSettings(nodeplan.Kubelet, kubeletconfig.Config{Shutdown: twoFields(30, 10)}, plan.Options{})
+	settings, err := nodeplan.NewSettings(nodeplan.Kubelet, kubeletconfig.Config{Shutdown: kubeletConfig(30, 10)}, plan.Options{})
 	require.NoError(t, err)
 	machine := settings.OnMachine(limit, limitFile)
 	require.Equal(t, limitFile, machine.Header().LimitedBy)
-	return machine.Document([]*podlist.Node{{Name: "node", Pods: webs(1, grace)}}).Summary.Proposals
+	return machine.Document([]*podlist.Node{{Name: "node", Pods: webPods(1, grace)}}).Summary.Proposals
 }
 
 // The kubelet needs 30 s, and a file sets logind's limit to 20 s. The proposal is to set 30 s in this file.
@@ -251,13 +251,13 @@ func TestNoProposalForALimitThatTheKubeletRaises(t *testing.T) {
 // the two web pods that ask for 60 s loses 40 s, so the Deployment web loses 80 s. The pod job asks for 50 s and loses 30 s. The static
 // pod etcd asks for 21 s and loses 1 s. The pods that ask for 5 s and 10 s lose nothing.
 func TestLossesByGroup(t *testing.T) {
-	settings, err := nodeplan.NewSettings(nodeplan.Kubelet, kubeletconfig.Config{Shutdown: twoFields(30, 10)}, plan.Options{})
+	settings, err := nodeplan.NewSettings(nodeplan.Kubelet, kubeletconfig.Config{Shutdown: kubeletConfig(30, 10)}, plan.Options{})
 	require.NoError(t, err)
 	static := newPod("etcd-n2", 0, 21)
 	static.OwnerReferences = []metav1.OwnerReference{{Kind: "Node", Name: "n2"}}
 	summary := settings.Document([]*podlist.Node{
-		{Name: "n1", Pods: []*v1.Pod{web(60), web(60), web(5)}},
-		{Name: "n2", Pods: []*v1.Pod{newPod("job", 0, 50), static, web(10)}},
+		{Name: "n1", Pods: []*v1.Pod{webPod(60), webPod(60), webPod(5)}},
+		{Name: "n2", Pods: []*v1.Pod{newPod("job", 0, 50), static, webPod(10)}},
 	}).Summary
 	require.Equal(t, []nodeplan.Loss{
 		{By: "workload", Name: "default/deployment/web", PodCount: 4, CutShort: 2, LostSeconds: 80},
@@ -283,7 +283,7 @@ func TestHowLongAHookSleeps(t *testing.T) {
 		`sleep: {seconds: 9}`:                                    ptr.To(int64(9)),
 	} {
 		node := readPods(t, "kind: Pod\nspec: {containers: [{name: c, lifecycle: {preStop: {"+hook+"}}}]}\n")
-		_, planned := kubeletPlan(t, twoFields(10, 0), noLimit, node.Pods)
+		_, planned := kubeletPlan(t, kubeletConfig(10, 0), noLimit, node.Pods)
 		kind, _, _ := strings.Cut(hook, ":")
 		isCutShort := want != nil && *want > 10
 		require.Equal(t, []nodeplan.Hook{{Container: "c", Type: kind, Seconds: want, CutShort: isCutShort}}, podsByName(planned)[""].Hooks, hook)
@@ -317,9 +317,9 @@ func podsByName(n nodeplan.Node) map[string]nodeplan.Pod {
 	return pods
 }
 
-// twoFields returns a configuration that sets the two durations, given in seconds: the time of all pods, and
+// kubeletConfig returns a configuration that sets the two durations, given in seconds: the time of all pods, and
 // the part of it for critical pods.
-func twoFields(total, critical int64) (c plan.Config) {
+func kubeletConfig(total, critical int64) (c plan.Config) {
 	c.ShutdownGracePeriod = metav1.Duration{Duration: time.Duration(total) * time.Second}
 	c.ShutdownGracePeriodCriticalPods = metav1.Duration{Duration: time.Duration(critical) * time.Second}
 	return c
@@ -416,7 +416,7 @@ func TestStaticPodsOfAKubelet(t *testing.T) {
 - {metadata: {name: mirror, annotations: {kubernetes.io/config.mirror: a}}, spec: {priorityClassName: system-node-critical, priority: 2000001000}}
 - {metadata: {name: for-the-api-server}, spec: {priorityClassName: system-node-critical}}
 `)
-	_, planned := kubeletPlan(t, twoFields(30, 10), noLimit, node.Pods)
+	_, planned := kubeletPlan(t, kubeletConfig(30, 10), noLimit, node.Pods)
 	pods := podsByName(planned)
 	require.Zero(t, pods["class-only"].Priority)
 	require.Zero(t, pods["class-only"].LatestStartSeconds, "it is killed with the first bucket")

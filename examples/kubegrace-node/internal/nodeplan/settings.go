@@ -32,14 +32,13 @@ type Settings struct {
 	schedule plan.Schedule
 	options  plan.Options
 
-	off           bool   // the configuration switches the graceful node shutdown off
+	isOff         bool   // the configuration switches the graceful node shutdown off
 	limitFile     string // the logind file that sets the limit and overrides the agent's drop-in; "": not known
 	canRaiseLimit bool   // no file overrides the agent's drop-in
 }
 
-// NewSettings makes the settings from a kubelet's configuration. For [Kubelet] only Limit and PriorityOf of the options
-// count. An options.Limit of 0 means that how long the host waits is not known. A configuration that a kubelet refuses is an
-// error.
+// NewSettings makes the settings from a kubelet's configuration. A configuration that a kubelet refuses is an error. An
+// options.Limit of 0 means that the host's limit is not known. For [Kubelet] only Limit and PriorityOf of the options count.
 func NewSettings(agent Agent, config kubeletconfig.Config, options plan.Options) (Settings, error) {
 	checks := validation.Options{
 		NoGracefulNodeShutdown:  !config.Enabled("GracefulNodeShutdown"),
@@ -53,8 +52,8 @@ func NewSettings(agent Agent, config kubeletconfig.Config, options plan.Options)
 	}
 	s := Settings{agent: agent, config: config, options: options, schedule: config.Schedule()}
 	if len(s.schedule) == 0 {
-		// Off: the pods are killed with the host. Two buckets of 0 s give the same plan.
-		s.off = true
+		// The pods are killed with the host. Two buckets of 0 s give the same plan.
+		s.isOff = true
 		s.schedule = plan.Schedule{{Priority: 0}, {Priority: plan.SystemCriticalPriority}}
 	}
 	return s, nil
@@ -63,7 +62,7 @@ func NewSettings(agent Agent, config kubeletconfig.Config, options plan.Options)
 // needed returns how long the agent asks the host to wait. It is 0 if the graceful node shutdown is off.
 func (s Settings) needed() time.Duration {
 	switch {
-	case s.off:
+	case s.isOff:
 		return 0
 	case s.agent == Kubelet:
 		return s.schedule.Total()
@@ -77,13 +76,15 @@ func (s Settings) limitIsTooShort() bool {
 	return s.options.Limit != 0 && s.options.Limit < s.needed()
 }
 
-// noLock reports whether the agent is a kubelet that takes no lock. If the host's limit is too short, the
+// takesNoLock reports whether the agent is a kubelet that takes no lock. If the host's limit is too short, the
 // start of the kubelet's nodeshutdown manager fails and is not tried again.
-func (s Settings) noLock() bool { return s.agent == Kubelet && s.limitIsTooShort() }
+func (s Settings) takesNoLock() bool { return s.agent == Kubelet && s.limitIsTooShort() }
+
+// hostWaits reports whether the host waits for the pods: the graceful node shutdown is on, and the agent takes a lock.
+func (s Settings) hostWaits() bool { return !s.isOff && !s.takesNoLock() }
 
 // OnMachine returns the settings for a machine whose logind has this limit; math.MaxInt64 means that there is none.
-// limitFile is the file that overrides the agent's drop-in, so that the agent cannot raise the limit;
-// "": there is none.
+// limitFile is the file that overrides the agent's drop-in, so that the agent cannot raise the limit; "": no file does.
 func (s Settings) OnMachine(limit time.Duration, limitFile string) Settings {
 	s = s.limitedTo(limit)
 	s.limitFile, s.canRaiseLimit = limitFile, limitFile == ""
@@ -101,7 +102,7 @@ func (s Settings) limitedTo(limit time.Duration) Settings {
 
 // Header returns what a document says about the agent and its configuration, as opposed to the nodes.
 func (s Settings) Header() Header {
-	h := Header{Agent: s.agent, Configuration: s.config.Shutdown, Off: s.off, NoLock: s.noLock(), NeededSeconds: s.needed().Seconds(), LimitedBy: s.limitFile}
+	h := Header{Agent: s.agent, Configuration: s.config.Shutdown, Off: s.isOff, NoLock: s.takesNoLock(), NeededSeconds: s.needed().Seconds(), LimitedBy: s.limitFile}
 	if s.options.Limit != 0 {
 		seconds := s.options.Limit.Seconds()
 		h.LimitSeconds = &seconds

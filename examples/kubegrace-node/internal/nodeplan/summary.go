@@ -57,7 +57,7 @@ func documentOf(h Header, nodes []Node) Document {
 	return Document{APIVersion: APIVersion, Kind: Kind, Header: h, Nodes: nodes, Summary: sum}
 }
 
-// plus returns the loss with that of one more pod.
+// plus returns l with one more pod counted.
 func (l Loss) plus(pod *Pod) Loss {
 	l.PodCount++
 	if pod.CutShort {
@@ -67,7 +67,7 @@ func (l Loss) plus(pod *Pod) Loss {
 	return l
 }
 
-// worst returns the losses of which pods are cut short, with By and Name set: at most MaxWorst, those that lose most first.
+// worst returns the losses with a pod that is cut short, with By and Name set: at most MaxWorst, those that lose most first.
 func worst(by string, byName map[string]Loss) (all []Loss) {
 	for name, loss := range byName {
 		if loss.CutShort > 0 {

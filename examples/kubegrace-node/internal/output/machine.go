@@ -47,10 +47,10 @@ func (t *terminal) nodeReport(r NodeReport) {
 		t.pasted(step.Command)
 	}
 	unseen := make([]string, 0, len(r.NotSeen))
-	for _, missed := range r.NotSeen {
-		line := missed.What + ": " + missed.Why
-		if missed.WayOut != "" {
-			line += " (" + missed.WayOut + ")"
+	for _, u := range r.NotSeen {
+		line := u.What + ": " + u.Why
+		if u.WayOut != "" {
+			line += " (" + u.WayOut + ")"
 		}
 		unseen = append(unseen, line)
 	}
@@ -66,14 +66,14 @@ type fact struct{ name, text string }
 
 // facts returns what was seen on the machine, one fact for each line.
 func facts(r NodeReport) (all []fact) {
-	lastName := ""
+	previousName := ""
 	add := func(name, format string, args ...any) {
-		isRepeated := name == lastName
-		lastName = name
-		if isRepeated {
-			name = ""
+		shownName := name
+		if name == previousName {
+			shownName = ""
 		}
-		all = append(all, fact{name, fmt.Sprintf(format, args...)})
+		previousName = name
+		all = append(all, fact{shownName, fmt.Sprintf(format, args...)})
 	}
 	if r.Logind != nil {
 		add("logind", "waits for up to %s", machine.LimitText(r.Logind.Limit()))
@@ -92,20 +92,20 @@ func facts(r NodeReport) (all []fact) {
 		add("files", "%s: %s, %s", file.Path, machine.LimitText(file.Limit()), note)
 	}
 	if r.Agent != nil {
-		does := "holds no inhibitor lock"
+		activity := "holds no inhibitor lock"
 		switch {
 		case r.Agent.Drained:
-			does = "has drained this machine"
+			activity = "has drained this machine"
 		case r.Agent.ShuttingDown:
-			does = "is stopping the pods"
+			activity = "is stopping the pods"
 		case r.Agent.Held:
-			does = "holds the inhibitor lock"
+			activity = "holds the inhibitor lock"
 		}
 		pods := fmt.Sprintf("has %d pods", r.Agent.PodCount)
 		if r.Agent.PodsUnknown {
 			pods = "cannot list its pods"
 		}
-		add("agent", "kubegrace-node %s, asks for %s, and %s", does, duration.Seconds(r.Agent.AskedSeconds), pods)
+		add("agent", "kubegrace-node %s, asks for %s, and %s", activity, duration.Seconds(r.Agent.AskedSeconds), pods)
 	}
 	for _, kubelet := range r.Kubelets {
 		add("kubelet", "%s (PID %d)", kubelet.Program, kubelet.PID)

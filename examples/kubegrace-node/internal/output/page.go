@@ -40,11 +40,11 @@ type chart struct {
 	// Limit is when the host goes down even if the agent has not released its lock. Release is when the agent
 	// releases it. 0 means that the time is not known.
 	Limit, Release time.Duration
-	Buckets        []*rows
+	Buckets        []*bucketRows
 }
 
-// rows are the pods of a bucket.
-type rows struct {
+// bucketRows are the pods of a bucket.
+type bucketRows struct {
 	priority int32
 	Title    string
 	Pods     []*row
@@ -104,7 +104,7 @@ func chartOf(n nodeplan.Node) *chart {
 		if len(bucket.Pods) == 0 {
 			continue
 		}
-		b := &rows{priority: bucket.Priority, Title: bucketLine(bucket)}
+		b := &bucketRows{priority: bucket.Priority, Title: bucketLine(bucket)}
 		for i := range bucket.Pods {
 			b.Pods = append(b.Pods, plannedRow(&bucket.Pods[i]))
 		}
@@ -137,23 +137,23 @@ type scale struct{ Length time.Duration }
 // end, because a pod that asks for a day would make all other bars invisible. The host's limit is on it if it fits.
 func (p page) commonScale() scale {
 	const shortest = time.Second // so that the scale is never 0
-	last := shortest             // the last end of a pod, or the release of the lock
-	var wanted, limit time.Duration
+	lastEnd := shortest          // of a pod, or the release of the lock
+	var lastWanted, limit time.Duration
 	for _, n := range p.Nodes {
-		last, limit = max(last, n.Release), max(limit, n.Limit)
+		lastEnd, limit = max(lastEnd, n.Release), max(limit, n.Limit)
 		for _, b := range n.Buckets {
 			for _, pod := range b.Pods {
 				for _, bar := range pod.Bars {
-					last, wanted = max(last, bar.End), max(wanted, bar.Wanted)
+					lastEnd, lastWanted = max(lastEnd, bar.End), max(lastWanted, bar.Wanted)
 				}
 			}
 		}
 	}
-	longest := min(last, math.MaxInt64/4) * 4
-	if last == shortest {
+	longest := 4 * min(lastEnd, math.MaxInt64/4) // the product does not overflow
+	if lastEnd == shortest {
 		longest = 30 * time.Second // all pods are killed at once; by default a pod asks for 30 s
 	}
-	length := max(last, min(wanted, longest))
+	length := max(lastEnd, min(lastWanted, longest))
 	if limit < longest {
 		length = max(length, limit)
 	}
@@ -181,9 +181,9 @@ func (s scale) Percent(d time.Duration) string {
 	return fmt.Sprintf("%.3f", 100*float64(d)/float64(s.Length))
 }
 
-// IsBehind reports whether a time lies to the right of this part of the width: 0.9 is near the right end. The label of such
+// IsRightOf reports whether a time lies to the right of this part of the width: 0.9 is near the right end. The label of such
 // a time is put to the left of its line, because to the right it might not fit onto the page.
-func (s scale) IsBehind(part float64, at time.Duration) bool {
+func (s scale) IsRightOf(part float64, at time.Duration) bool {
 	return float64(at) > part*float64(s.Length)
 }
 
@@ -195,8 +195,8 @@ type drawnBar struct {
 	Beyond                  string // the time that the pod asks for if it ends beyond the axis; otherwise ""
 }
 
-// Draw returns how to draw a bar. A bar never leaves the axis: a bar whose end is before its start has no width,
-// and a time beyond the axis is drawn at the end of the axis.
+// Draw returns how to draw a bar. The drawn bar never leaves the axis: a time beyond the axis is drawn at its end, and a bar
+// whose end is before its start has no width.
 func (s scale) Draw(b bar) drawnBar {
 	start := min(max(b.Start, 0), s.Length)
 	end := min(max(b.End, start), s.Length)

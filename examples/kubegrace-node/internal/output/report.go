@@ -51,7 +51,7 @@ func tookText(p shutdown.PodReport) string {
 	return duration.Text(p.Ended.Sub(p.Started))
 }
 
-// reportProblems says what went wrong with a pod that its outcome does not say.
+// reportProblems says what went wrong with a pod, beyond its outcome.
 func reportProblems(p shutdown.PodReport) (problems []string) {
 	if p.Error != "" {
 		problems = append(problems, p.Error)
@@ -145,7 +145,7 @@ func outcomeCounts(r shutdown.Report) string {
 }
 
 // addReport adds the bars of a report to the rows of the planned pods. A pod that was not planned gets a new
-// row at the end of its bucket. If a pod is not known to have ended, its bar reaches to the last time of the
+// row at the end of its bucket. If a pod is not known to have ended, its bar reaches to the latest time in the
 // report.
 func (c *chart) addReport(r api.Report) {
 	plannedRows := map[string]*row{} // by the name of the pod
@@ -154,9 +154,9 @@ func (c *chart) addReport(r api.Report) {
 			plannedRows[pod.Name] = pod
 		}
 	}
-	last := r.Shutdown.Ended
+	latest := r.Shutdown.Ended
 	for _, pod := range r.Shutdown.Pods {
-		last = slices.MaxFunc([]time.Time{last, pod.Started, pod.Ended}, time.Time.Compare)
+		latest = slices.MaxFunc([]time.Time{latest, pod.Started, pod.Ended}, time.Time.Compare)
 	}
 	for _, pod := range r.Shutdown.Pods {
 		podRow := plannedRows[pod.Namespace+"/"+pod.Name]
@@ -165,29 +165,30 @@ func (c *chart) addReport(r api.Report) {
 			b := c.bucket(pod.Bucket)
 			b.Pods = append(b.Pods, podRow)
 		}
-		podRow.addPodReport(pod, r.Shutdown.Started, last)
+		podRow.addPodReport(pod, r.Shutdown.Started, latest)
 	}
 	c.Release = max(r.Shutdown.Ended.Sub(r.Shutdown.Started), 0)
 	c.Text = append(append(c.Text, shutdownSentence(r)), r.Shutdown.Errors...)
 }
 
 // bucket returns the rows of the bucket with this priority. If it was not planned, it is added.
-func (c *chart) bucket(priority int32) *rows {
-	i := slices.IndexFunc(c.Buckets, func(b *rows) bool { return b.priority == priority })
-	if i < 0 {
-		i = len(c.Buckets)
-		c.Buckets = append(c.Buckets, &rows{priority: priority, Title: fmt.Sprintf("Bucket %d", priority)})
+func (c *chart) bucket(priority int32) *bucketRows {
+	i := slices.IndexFunc(c.Buckets, func(b *bucketRows) bool { return b.priority == priority })
+	if i >= 0 {
+		return c.Buckets[i]
 	}
-	return c.Buckets[i]
+	added := &bucketRows{priority: priority, Title: fmt.Sprintf("Bucket %d", priority)}
+	c.Buckets = append(c.Buckets, added)
+	return added
 }
 
-// addPodReport adds to a row what has happened to its pod. started is when the shutdown began, and last the last
-// time of the report.
-func (p *row) addPodReport(r shutdown.PodReport, started, last time.Time) {
+// addPodReport adds to a row what has happened to its pod. started is when the shutdown began, and latest the latest
+// time in its report.
+func (p *row) addPodReport(r shutdown.PodReport, started, latest time.Time) {
 	actual := bar{Kind: "actual", Start: r.Started.Sub(started), End: r.Ended.Sub(started)}
 	actual.Killed = r.Outcome == string(lifecycle.OutcomeGraceExceeded) || r.Outcome == string(lifecycle.OutcomeForced)
 	if r.Ended.IsZero() {
-		actual.End, actual.Open = last.Sub(started), true
+		actual.End, actual.Open = latest.Sub(started), true
 	}
 	p.Bars = append(p.Bars, actual)
 	facts := "got " + duration.Seconds(r.GrantedSeconds)

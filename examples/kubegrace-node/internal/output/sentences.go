@@ -50,14 +50,14 @@ func sumLine(s nodeplan.Summary) string {
 }
 
 // lossText says how many pods are cut short, and how many seconds they lose.
-func lossText(cut int, lost int64) string {
+func lossText(cutShort int, lostSeconds int64) string {
 	switch {
-	case cut == 0:
+	case cutShort == 0:
 		return "none is cut short"
-	case lost == 0:
-		return fmt.Sprintf("%d cut short", cut)
+	case lostSeconds == 0: // only preStop hooks are cut short
+		return fmt.Sprintf("%d cut short", cutShort)
 	default:
-		return fmt.Sprintf("%d cut short, %s lost", cut, duration.Seconds(lost))
+		return fmt.Sprintf("%d cut short, %s lost", cutShort, duration.Seconds(lostSeconds))
 	}
 }
 
@@ -130,7 +130,7 @@ func priorityText(pod *nodeplan.Pod) string {
 	return text
 }
 
-// hookTexts returns a sentence for each preStop hook that takes longer than its pod's grace period.
+// hookTexts returns a sentence for each preStop hook that sleeps for longer than the grace period that its pod gets.
 func hookTexts(pod *nodeplan.Pod) (texts []string) {
 	for _, hook := range pod.Hooks {
 		if hook.CutShort {
@@ -147,11 +147,12 @@ func lossRows(s nodeplan.Summary) [][]string {
 	if s.NodeCount <= 1 || len(s.Losses) == 0 {
 		return nil
 	}
-	const mostShown = 4
-	rows, seen := [][]string{{"LOSES MOST", "PODS", "CUT", "LOST"}}, map[string]int{} // seen: by Loss.By
+	const maxRows = 4 // of workloads, and again of nodes
+	rows := [][]string{{"LOSES MOST", "PODS", "CUT", "LOST"}}
+	counts := map[string]int{} // by Loss.By: workload or node
 	for _, loss := range s.Losses {
-		seen[loss.By]++
-		if seen[loss.By] <= mostShown {
+		counts[loss.By]++
+		if counts[loss.By] <= maxRows {
 			rows = append(rows, []string{loss.By + " " + loss.Name, strconv.Itoa(loss.PodCount), strconv.Itoa(loss.CutShort), duration.Seconds(loss.LostSeconds)})
 		}
 	}
@@ -159,11 +160,11 @@ func lossRows(s nodeplan.Summary) [][]string {
 }
 
 // CountText returns a number and a noun, as in "1 pod" or "3 pods".
-func CountText(n int, thing string) string {
+func CountText(n int, noun string) string {
 	if n == 1 {
-		return "1 " + thing
+		return "1 " + noun
 	}
-	return fmt.Sprintf("%d %ss", n, thing)
+	return fmt.Sprintf("%d %ss", n, noun)
 }
 
 // ConfigText describes the shutdown fields of a configuration, as a part of a sentence.

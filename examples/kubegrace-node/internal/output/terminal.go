@@ -48,16 +48,16 @@ func (t *terminal) plan(d nodeplan.Document) {
 	}
 }
 
-// changes shows what to change: the proposals and the outliers. With brief only the best proposal has its lines to
+// changes shows what to change: the proposals and the outliers. With isBrief only the best proposal has its lines to
 // paste, so that a plan of many nodes stays short.
-func (t *terminal) changes(s nodeplan.Summary, brief bool) {
+func (t *terminal) changes(s nodeplan.Summary, isBrief bool) {
 	outliers := outlierLines(s)
 	if len(s.Proposals)+len(outliers) > 0 {
 		fmt.Fprintf(&t.text, "\n%s:\n", changeTitle(s))
 	}
 	for i, proposal := range s.Proposals {
 		t.item(proposalText(proposal))
-		if brief && i > 0 {
+		if isBest := i == 0; isBrief && !isBest {
 			continue
 		}
 		for _, change := range proposal.Changes {

@@ -19,7 +19,7 @@ import (
 	"github.com/kubegrace/kubegrace/examples/kubegrace-node/internal/statefile"
 )
 
-// File is the name of the file in the state folder that keeps what is known of the pods.
+// File is the name of the file in the state folder that has what is known of the pods.
 const File = statefile.Prefix + "pods.json"
 
 // PrioritySource is the annotation of the pods that [Info.Complete] returns. It says where the pod's priority
@@ -37,7 +37,7 @@ const (
 // Info is what is known of the node's pods in addition to what the runtime knows. Make one with [New].
 type Info struct {
 	rules    []Rule
-	stateDir string // "": nothing is kept
+	stateDir string // "": nothing is stored
 
 	saving sync.Mutex // held by Save, so that an older list does not replace a newer one in the file
 
@@ -46,33 +46,33 @@ type Info struct {
 	changed bool                  // known has changed since the last Save
 }
 
-// New returns an Info with what the file in the state folder has. With "" there is no file. The Info can be
-// used even if there is an error, which says that the file could not be read.
+// New returns an Info with what the file in the state folder has. With the folder "" there is no file. If the file cannot be
+// read, New returns an error and an Info that can be used.
 func New(stateDir string, rules []Rule) (*Info, error) {
-	i := &Info{rules: rules, stateDir: stateDir, known: map[types.UID]*v1.Pod{}}
+	info := &Info{rules: rules, stateDir: stateDir, known: map[types.UID]*v1.Pod{}}
 	list, err := statefile.Load[v1.PodList](stateDir, File) // what the Save of a previous agent has stored
 	if err != nil {
-		return i, fmt.Errorf("priorities and sidecars of a previous agent are lost: %w", err)
+		return info, fmt.Errorf("priorities and sidecars of a previous agent are lost: %w", err)
 	}
 	for _, pod := range list.Items {
-		i.Record(pod.Annotations[PrioritySource], []v1.Pod{pod})
+		info.Record(pod.Annotations[PrioritySource], []v1.Pod{pod})
 	}
-	i.changed = false // the file already has them
-	return i, nil
+	info.changed = false // the file already has them
+	return info, nil
 }
 
 // Record stores pods from a source that knows their specs: [FromAPIServer] or [FromKubelet].
-func (i *Info) Record(source string, pods []v1.Pod) {
+func (info *Info) Record(source string, pods []v1.Pod) {
 	reduced := make([]*v1.Pod, len(pods))
-	for n := range pods {
-		reduced[n] = reduce(&pods[n])
-		reduced[n].Annotations[PrioritySource] = source
+	for i := range pods {
+		reduced[i] = reduce(&pods[i])
+		reduced[i].Annotations[PrioritySource] = source
 	}
-	i.mu.Lock()
-	defer i.mu.Unlock()
+	info.mu.Lock()
+	defer info.mu.Unlock()
 	for _, pod := range reduced {
-		if !equality.Semantic.DeepEqual(i.known[pod.UID], pod) {
-			i.known[pod.UID], i.changed = pod, true
+		if !equality.Semantic.DeepEqual(info.known[pod.UID], pod) {
+			info.known[pod.UID], info.changed = pod, true
 		}
 	}
 }
@@ -80,12 +80,12 @@ func (i *Info) Record(source string, pods []v1.Pod) {
 // Complete returns a pod of the runtime, completed with what a source knows about it, or with a priority of the rules
 // if no source knows the pod. The runtime's phase, addresses and grace period override the source's, because they are
 // newer. Complete may change pod.
-func (i *Info) Complete(pod *v1.Pod) *v1.Pod {
-	i.mu.Lock()
-	known := i.known[pod.UID]
-	i.mu.Unlock()
+func (info *Info) Complete(pod *v1.Pod) *v1.Pod {
+	info.mu.Lock()
+	known := info.known[pod.UID]
+	info.mu.Unlock()
 	if known == nil {
-		priority, origin := priorityOf(pod, i.rules)
+		priority, origin := priorityOf(pod, info.rules)
 		pod.Spec.Priority = &priority
 		metav1.SetMetaDataAnnotation(&pod.ObjectMeta, PrioritySource, origin)
 		return pod
@@ -112,45 +112,45 @@ func (i *Info) Complete(pod *v1.Pod) *v1.Pod {
 }
 
 // ForgetAllBut forgets all pods that are not running. running must be a complete list of the runtime.
-func (i *Info) ForgetAllBut(running []*v1.Pod) {
-	i.mu.Lock()
-	defer i.mu.Unlock()
-	for uid := range i.known {
+func (info *Info) ForgetAllBut(running []*v1.Pod) {
+	info.mu.Lock()
+	defer info.mu.Unlock()
+	for uid := range info.known {
 		if !slices.ContainsFunc(running, func(pod *v1.Pod) bool { return pod.UID == uid }) {
-			delete(i.known, uid)
-			i.changed = true
+			delete(info.known, uid)
+			info.changed = true
 		}
 	}
 }
 
 // Save writes the pods from the sources to the file, if they have changed since the last Save. The file has neither the
 // environment nor the volumes of pods, so it has none of their secrets.
-func (i *Info) Save() error {
-	i.saving.Lock()
-	defer i.saving.Unlock()
-	i.mu.Lock()
+func (info *Info) Save() error {
+	info.saving.Lock()
+	defer info.saving.Unlock()
+	info.mu.Lock()
 	var list v1.PodList
-	for _, uid := range slices.Sorted(maps.Keys(i.known)) {
-		list.Items = append(list.Items, *i.known[uid])
+	for _, uid := range slices.Sorted(maps.Keys(info.known)) {
+		list.Items = append(list.Items, *info.known[uid])
 	}
-	hasChanged := i.changed
-	i.changed = false // before the file is written, so that a Record in the meantime counts
-	i.mu.Unlock()
+	hasChanged := info.changed
+	info.changed = false // before the file is written, so that a Record in the meantime counts
+	info.mu.Unlock()
 	if !hasChanged {
 		return nil
 	}
-	if err := statefile.Store(i.stateDir, File, list); err != nil {
-		i.mu.Lock()
-		i.changed = true // so that the next Save tries again
-		i.mu.Unlock()
+	if err := statefile.Store(info.stateDir, File, list); err != nil {
+		info.mu.Lock()
+		info.changed = true // so that the next Save tries again
+		info.mu.Unlock()
 		return fmt.Errorf("failed to keep the pods' priorities: %w", err)
 	}
 	return nil
 }
 
 // reduce returns a copy of a pod with only the fields that its termination needs: no environment, no volumes,
-// no managed fields. A mirror pod becomes the static pod that it represents. The runtime knows that pod by the
-// hash of its manifest, which is in an annotation of the mirror pod, so the hash becomes the UID.
+// no managed fields. A mirror pod becomes the static pod that it represents. The runtime's UID of a static pod is the hash of
+// its manifest, which the mirror pod has in an annotation.
 func reduce(pod *v1.Pod) *v1.Pod {
 	reduced := &v1.Pod{
 		ObjectMeta: metav1.ObjectMeta{
@@ -173,7 +173,7 @@ func reduce(pod *v1.Pod) *v1.Pod {
 			reduced.Annotations[name] = value
 		}
 	}
-	if hash, mirrors := reduced.Annotations[v1.MirrorPodAnnotationKey]; mirrors {
+	if hash, isMirror := reduced.Annotations[v1.MirrorPodAnnotationKey]; isMirror {
 		reduced.UID = types.UID(hash)
 		delete(reduced.Annotations, v1.MirrorPodAnnotationKey)
 		reduced.OwnerReferences, reduced.DeletionTimestamp, reduced.DeletionGracePeriodSeconds = nil, nil, nil

@@ -64,9 +64,8 @@ func KubeletPods(ctx context.Context, url string, credentials *rest.Config) (pod
 const resyncInterval = time.Minute
 
 // WatchAPIServer records in info the pods that an API server has for a node, until ctx ends or a request fails. It calls
-// synced once, when info has all pods of the first list. The error is that of the request, or nil if ctx has ended; info
-// then has all pods that the API server had last. A pod that is deleted may still run, so deletions are ignored:
-// [Info.ForgetAllBut] forgets a pod when the runtime no longer has it.
+// synced once, when info has all pods of the first list. The error is that of the request, or nil if ctx has ended. Deletions
+// are ignored, because a deleted pod may still run: [Info.ForgetAllBut] forgets a pod when the runtime no longer has it.
 func WatchAPIServer(ctx context.Context, client kubernetes.Interface, node string, info *Info, synced func()) error {
 	watchCtx, end := context.WithCancelCause(ctx) // ends with the error of a request that fails
 	defer end(nil)
@@ -108,7 +107,7 @@ func WatchAPIServer(ctx context.Context, client kubernetes.Interface, node strin
 		synced()
 	}
 	running.Wait()
-	for _, object := range informer.GetStore().List() { // nobody delivers them again until the next watch
+	for _, object := range informer.GetStore().List() { // info may have forgotten some, and they are delivered again only in the next watch
 		record(object)
 	}
 	if ctx.Err() != nil {

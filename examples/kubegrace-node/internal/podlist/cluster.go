@@ -65,7 +65,7 @@ func (c *Cluster) Add(pod *v1.Pod) {
 	case phase == v1.PodSucceeded || phase == v1.PodFailed:
 		c.Ended++
 		return
-	case pod.Spec.NodeName == "" && phase != "": // it has a phase, so it is no manifest, but a pod that waits for a node
+	case pod.Spec.NodeName == "" && phase != "": // a manifest has no phase, so this is a pod that waits for a node
 		c.Unscheduled++
 		return
 	}

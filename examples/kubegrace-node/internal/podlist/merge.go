@@ -12,11 +12,10 @@ import (
 // podName identifies a pod within one node.
 type podName struct{ namespace, name string }
 
-// Merge leaves each pod in the cluster once. A pod may have been read several times, and a static pod in up to
-// three forms: its manifest, the kubelet's list of pods, and its mirror pod from the API server. The manifest
-// is kept if it was read, or else the kubelet's form, because the kubelet uses these and not the mirror pod.
-// Manifests name no node, so their pods are read into [ThisNode]. If other nodes were read too, Merge moves the
-// pods to the nodes on which they run. Call Merge after the last Read.
+// Merge leaves each pod in the cluster once. A static pod may have been read in three forms: its manifest, the kubelet's
+// form, and its mirror pod from the API server. Merge keeps the manifest if it was read, or else the kubelet's form, because
+// the kubelet does not use the mirror pod. Manifests name no node, so their pods are read into [ThisNode]; Merge moves them
+// to the nodes on which they run, if other nodes were read. Call Merge after the last Read.
 func (c *Cluster) Merge() {
 	for _, node := range c.nodes {
 		c.mergeNode(node)
@@ -26,8 +25,8 @@ func (c *Cluster) Merge() {
 	}
 }
 
-// mergeNode removes the repeated pods of one node. Of a mirror pod and another form of the same pod it keeps
-// the other form. Two pods without a name are never the same pod.
+// mergeNode removes the repeated pods of one node. If a pod was read as a mirror pod and in another form, it keeps the other
+// form. Two pods without a name are never the same pod.
 func (c *Cluster) mergeNode(node *Node) {
 	indexInKept := make(map[podName]int, len(node.Pods))
 	kept := node.Pods[:0]
@@ -50,16 +49,32 @@ func (c *Cluster) mergeNode(node *Node) {
 	node.Pods = kept
 }
 
-// placeManifests moves the pods of manifests from thisNode ([ThisNode]) to the nodes on which they run. A
-// kubelet names the pod of a manifest MANIFEST-NODE, so the manifest etcd replaces the pod etcd-n1 on node n1;
-// a manifest may replace a pod on several nodes. If no node has such a pod, the manifest goes to the only
-// other node that was read. With several other nodes it is not known where it runs, and it stays on ThisNode.
+// placeManifests moves the pods of manifests from thisNode ([ThisNode]) to the nodes on which they run. A manifest of which
+// no node has a pod goes to the only other node that was read. With several other nodes it is not known where it runs, and
+// it stays on ThisNode.
 func (c *Cluster) placeManifests(thisNode *Node) {
 	delete(c.nodes, ThisNode)
-	manifests, placed := map[podName]*v1.Pod{}, map[podName]bool{}
-	for _, pod := range thisNode.Pods {
+	placed := c.replaceByManifests(thisNode.Pods)
+	c.Pods -= len(placed) // each was counted on ThisNode too
+	thisNode.Pods = slices.DeleteFunc(thisNode.Pods, func(pod *v1.Pod) bool { return placed[podName{pod.Namespace, pod.Name}] })
+	if len(c.nodes) == 1 {
+		for _, onlyNode := range c.nodes {
+			onlyNode.Pods = append(onlyNode.Pods, thisNode.Pods...)
+		}
+	} else if len(thisNode.Pods) > 0 {
+		c.nodes[ThisNode] = thisNode
+	}
+}
+
+// replaceByManifests replaces the static pods of all nodes by their manifests, and returns the names of the manifests that
+// have replaced a pod. A kubelet names the pod of a manifest MANIFEST-NODE, so the manifest etcd replaces the pod etcd-n1 on
+// node n1. A manifest may replace a pod on several nodes.
+func (c *Cluster) replaceByManifests(manifestPods []*v1.Pod) (placed map[podName]bool) {
+	manifests := map[podName]*v1.Pod{}
+	for _, pod := range manifestPods {
 		manifests[podName{pod.Namespace, pod.Name}] = pod
 	}
+	placed = map[podName]bool{}
 	for _, node := range c.nodes {
 		for i, pod := range node.Pods {
 			name := podName{pod.Namespace, strings.TrimSuffix(pod.Name, "-"+node.Name)}
@@ -73,13 +88,5 @@ func (c *Cluster) placeManifests(thisNode *Node) {
 			}
 		}
 	}
-	c.Pods -= len(placed) // each was counted on ThisNode too
-	thisNode.Pods = slices.DeleteFunc(thisNode.Pods, func(pod *v1.Pod) bool { return placed[podName{pod.Namespace, pod.Name}] })
-	if len(c.nodes) == 1 {
-		for _, node := range c.nodes {
-			node.Pods = append(node.Pods, thisNode.Pods...)
-		}
-	} else if len(thisNode.Pods) > 0 {
-		c.nodes[ThisNode] = thisNode
-	}
+	return placed
 }

@@ -46,13 +46,13 @@ type container struct {
 // pod returns the pod that was read.
 func (o *object) pod() *v1.Pod {
 	pod := &v1.Pod{ObjectMeta: o.Metadata, Spec: o.Spec.PodSpec, Status: v1.PodStatus{Phase: o.Status.Phase}}
-	pod.Spec.Containers = convert(o.Spec.Containers)
-	pod.Spec.InitContainers = convert(o.Spec.InitContainers)
+	pod.Spec.Containers = asPodContainers(o.Spec.Containers)
+	pod.Spec.InitContainers = asPodContainers(o.Spec.InitContainers)
 	return pod
 }
 
-// convert returns the containers as those of a pod.
-func convert(containers []container) (converted []v1.Container) {
+// asPodContainers returns the containers as those of a pod.
+func asPodContainers(containers []container) (converted []v1.Container) {
 	for _, c := range containers {
 		converted = append(converted, v1.Container{Name: c.Name, RestartPolicy: c.RestartPolicy, Lifecycle: c.Lifecycle})
 	}
@@ -71,7 +71,7 @@ func (c *Cluster) Read(source string, r io.Reader) error {
 		}
 		docs, err := document.Parse(source, text)
 		const areManifests = false
-		return errors.Join(err, c.addAll(docs, areManifests))
+		return errors.Join(err, c.addDocuments(docs, areManifests))
 	}
 	decoder := jsontext.NewDecoder(buffered)
 	const endOrInvalid = jsontext.Kind(0)
@@ -81,7 +81,7 @@ func (c *Cluster) Read(source string, r io.Reader) error {
 			return fmt.Errorf("%s: %w", source, err)
 		}
 		const isManifest = false
-		c.add(&o, isManifest)
+		c.addObject(&o, isManifest)
 	}
 	if _, err := decoder.ReadToken(); !errors.Is(err, io.EOF) { // what follows is no JSON
 		return fmt.Errorf("%s: %w", source, err)
@@ -93,11 +93,11 @@ func (c *Cluster) Read(source string, r io.Reader) error {
 func (c *Cluster) ReadFolder(folder string) error {
 	docs, err := document.ReadFolder(folder)
 	const areManifests = true
-	return errors.Join(err, c.addAll(docs, areManifests))
+	return errors.Join(err, c.addDocuments(docs, areManifests))
 }
 
-// addAll decodes documents and adds their objects. With areManifests it marks the pods as static pods.
-func (c *Cluster) addAll(docs []document.Document, areManifests bool) error {
+// addDocuments decodes documents and adds their objects. With areManifests it marks the pods as static pods.
+func (c *Cluster) addDocuments(docs []document.Document, areManifests bool) error {
 	for _, doc := range docs {
 		if !strings.HasPrefix(string(doc.JSON), "{") { // a table of kubectl, which is a text, among others
 			return fmt.Errorf("%s: wanted are objects as JSON or YAML, as kubectl prints them with -o json", doc.Source)
@@ -106,14 +106,14 @@ func (c *Cluster) addAll(docs []document.Document, areManifests bool) error {
 		if err := json.Unmarshal(doc.JSON, &o); err != nil {
 			return fmt.Errorf("%s: %w", doc.Source, err)
 		}
-		c.add(&o, areManifests)
+		c.addObject(&o, areManifests)
 	}
 	return nil
 }
 
-// add adds an object, or all objects of a list. Pods and priority classes are kept. Of all other objects only the kind is
-// kept. With isManifest a pod is marked as a static pod.
-func (c *Cluster) add(o *object, isManifest bool) {
+// addObject adds an object, or all objects of a list. Pods and priority classes are kept. Of all other objects only the kind
+// is kept. With isManifest a pod is marked as a static pod.
+func (c *Cluster) addObject(o *object, isManifest bool) {
 	c.Objects++
 	switch {
 	case len(o.Items) > 0 || o.Kind == "List" || o.Kind == "PodList":
@@ -121,7 +121,7 @@ func (c *Cluster) add(o *object, isManifest bool) {
 		for _, item := range o.Items {
 			if item != nil {
 				item.Kind = cmp.Or(item.Kind, kindOfItems)
-				c.add(item, isManifest)
+				c.addObject(item, isManifest)
 			}
 		}
 	case o.Kind == "PriorityClass":

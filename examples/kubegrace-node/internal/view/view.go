@@ -87,8 +87,8 @@ func (v *View) Finish(report api.Report) {
 const (
 	// planFile is the file in the state folder that has the plan of the last shutdown.
 	planFile = statefile.Prefix + "plan.json"
-	// A plan that was made more than maxPlanLead before, or more than maxPlanDelay after the announcement of a
-	// shutdown is that of another shutdown.
+	// The plan of a shutdown is made at most maxPlanLead before, and at most maxPlanDelay after its announcement. Any other
+	// plan is that of another shutdown.
 	maxPlanLead, maxPlanDelay = time.Second, 10 * time.Second
 )
 
@@ -109,8 +109,8 @@ func KeepPlan(dir string, planned nodeplan.Node) error {
 func Page(out io.Writer, r shutdown.Report, dir string) error {
 	kept, err := statefile.Load[keptPlan](dir, planFile)
 	delay := kept.Made.Sub(r.Started)
-	isOfAnother := delay < -maxPlanLead || delay > maxPlanDelay
-	if err != nil || isOfAnother {
+	isOfThisShutdown := -maxPlanLead <= delay && delay <= maxPlanDelay
+	if err != nil || !isOfThisShutdown {
 		kept.Node = nodeplan.Node{}
 	}
 	return output.WriteReportPage(out, api.ReportOf(r), kept.Node)
