@@ -687,8 +687,7 @@ func TestADrainSaysWhyAUnitWasNotStopped(t *testing.T) {
 	require.NoError(t, api.Request(t.Context(), socketPath, http.MethodPost, "/drain", &report))
 	require.Equal(t, "Graceful", report.Shutdown.Pods[0].Outcome)
 	require.ErrorContains(t, report.Err(), "the pods may be started again: failed to connect to systemd")
-	b.signals <- syscall.SIGTERM
-	<-b.result
+	b.endBySIGTERM()
 }
 
 // A node was drained, and the unit that was stopped cannot be started again, because no systemd answers. POST /undrain answers

@@ -42,8 +42,8 @@ func shutdownConfig(file string, gate featuregate.MutableVersionedFeatureGate) (
 	return loaded.Shutdown, warnings, nil
 }
 
-// makeStateDir creates the folder of --state-dir if it does not exist. It then opens the lock file in it for
-// writing, and so returns an error if the folder cannot be used, for example on a read-only file system.
+// makeStateDir creates the folder of --state-dir if it does not exist, and the lock file in it. It returns an error if the
+// folder cannot be used, for example on a read-only file system.
 func makeStateDir(dir string) error {
 	if dir == "" {
 		return nil

@@ -108,8 +108,8 @@ func (f *flags) validate() error {
 	return errs.ToAggregate()
 }
 
-// node returns the name of this machine's Node object: --node-name, or the host name in lower case.
-func (f *flags) node() (string, error) {
+// nodeObjectName returns the name of this machine's Node object: --node-name, or the host name in lower case.
+func (f *flags) nodeObjectName() (string, error) {
 	host, err := os.Hostname()
 	name := cmp.Or(f.nodeName, strings.ToLower(host))
 	if problems := validation.IsDNS1123Subdomain(name); len(problems) > 0 {

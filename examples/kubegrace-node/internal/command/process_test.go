@@ -93,8 +93,8 @@ func (p *process) waitExit() int {
 	return 0
 }
 
-// folder writes files into a new folder and returns its path.
-func folder(t *testing.T, files map[string]string) string {
+// writeFolder writes files into a new folder and returns its path.
+func writeFolder(t *testing.T, files map[string]string) string {
 	t.Helper()
 	dir := t.TempDir()
 	for name, text := range files {
@@ -103,8 +103,8 @@ func folder(t *testing.T, files map[string]string) string {
 	return dir
 }
 
-// kubelet is the beginning of a kubelet configuration.
-const kubelet = "apiVersion: kubelet.config.k8s.io/v1beta1\nkind: KubeletConfiguration\n"
+// configHeader is the beginning of a kubelet configuration.
+const configHeader = "apiVersion: kubelet.config.k8s.io/v1beta1\nkind: KubeletConfiguration\n"
 
 // The demo of the README runs with its nine pods. It must end, stop them bucket after bucket, and show a
 // preStop hook, and a container that ignores SIGTERM and is killed after 3 s.

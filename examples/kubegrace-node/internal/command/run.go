@@ -62,8 +62,8 @@ func (c commands) newRun() *cobra.Command {
 	return command
 }
 
-// run makes the agent and runs it. It returns an error without running the agent only if the input is invalid. If the
-// state folder or a stored file cannot be used, it logs that and runs the agent without.
+// run makes the agent and runs it. Only invalid input keeps the agent from running. If the state folder or a stored file
+// cannot be used, run logs that, and the agent runs without it.
 func (c commands) run(command *cobra.Command, f *flags) error {
 	opts, warnings, err := c.agentOptions(f)
 	if err != nil {
@@ -81,10 +81,11 @@ func (c commands) run(command *cobra.Command, f *flags) error {
 		f.stateDir = ""
 	}
 	opts.StateDir, opts.Signals, opts.View, opts.Logger, opts.Notify = f.stateDir, c.signals(), screen.view, screen.logger, notify
-	if opts.Units, err = units.New(filepath.Join("/", f.hostRoot, "run"), f.stopUnits); err != nil {
+	runDir := filepath.Join("/", f.hostRoot, "run")
+	if opts.Units, err = units.New(runDir, f.stopUnits); err != nil {
 		screen.logger.Error(err, "Continues without what a previous agent has stored")
 	}
-	if err := c.connect(ctx, f, &opts); err != nil {
+	if err := c.addPodSources(ctx, f, &opts); err != nil {
 		return err
 	}
 	if f.listen != "" {
@@ -132,7 +133,7 @@ func (c commands) agentOptions(f *flags) (opts agent.Options, warnings []string,
 		opts.Notice = &cloud
 	}
 	if f.kubeconfig != "" {
-		if opts.NodeName, err = f.node(); err != nil {
+		if opts.NodeName, err = f.nodeObjectName(); err != nil {
 			return opts, nil, err
 		}
 		opts.APIServer = apiserver.New(f.kubeconfig, opts.NodeName, opts.Gates)
@@ -144,16 +145,17 @@ func (c commands) agentOptions(f *flags) (opts agent.Options, warnings []string,
 // itself. A file that is missing or cannot be read is no error.
 func checkKubeletConfig(file string) error {
 	kubelet, err := kubeletconfig.Load(file, "")
-	if err != nil || len(kubelet.Schedule()) == 0 {
-		return nil //nolint:nilerr // the agent detects such a kubelet by its lock too
+	drainsItself := err == nil && len(kubelet.Schedule()) > 0
+	if !drainsItself {
+		return nil //nolint:nilerr // a file that cannot be read: the agent detects such a kubelet by its lock too
 	}
 	return fmt.Errorf("the kubelet has a shutdownGracePeriod of its own (%s has %s): both would act on the same signal, and stop the same pods; "+
 		"set it to 0 there and start the kubelet again, the seconds stand in the agent's --config", file, output.ConfigText(kubelet.Shutdown))
 }
 
-// connect adds to opts what the agent gets its pods from: the container runtime, the stored information and
+// addPodSources adds to opts what the agent gets its pods from: the container runtime, the stored information and
 // the kubelet. It does not wait until these answer.
-func (c commands) connect(ctx context.Context, f *flags, opts *agent.Options) (err error) {
+func (c commands) addPodSources(ctx context.Context, f *flags, opts *agent.Options) (err error) {
 	if opts.Info, err = podinfo.New(f.stateDir, f.priorities); err != nil {
 		klog.FromContext(ctx).Error(err, "Continues without what a previous agent has stored")
 	}
@@ -163,7 +165,7 @@ func (c commands) connect(ctx context.Context, f *flags, opts *agent.Options) (e
 	}
 	opts.Runtime = completedRuntime{runtime, opts.Info}
 	if f.kubeletPods != "" {
-		opts.Kubelet = f.kubelet
+		opts.Kubelet = f.requestKubeletPods
 	}
 	return nil
 }
@@ -184,8 +186,8 @@ func (r completedRuntime) Pods(ctx context.Context) ([]*v1.Pod, error) {
 	return pods, err
 }
 
-// kubelet requests the kubelet's pods. It reads the credentials for every request, because they rotate.
-func (f *flags) kubelet(ctx context.Context) ([]v1.Pod, error) {
+// requestKubeletPods requests the kubelet's pods. It reads the credentials for every request, because they rotate.
+func (f *flags) requestKubeletPods(ctx context.Context) ([]v1.Pod, error) {
 	credentials := &rest.Config{}
 	if f.kubeletCredentials != "" {
 		var err error

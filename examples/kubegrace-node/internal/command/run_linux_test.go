@@ -47,11 +47,11 @@ func TestTheLockIsHeldWhateverIsMissing(t *testing.T) {
 			for i := range test.args {
 				test.args[i] = strings.ReplaceAll(test.args[i], "DIR", n.dir)
 			}
-			p := n.run(test.args...)
-			n.awaitHeld()
+			p := n.startAgent(test.args...)
+			n.awaitLockTaken()
 			n.awaitHealth(http.StatusOK, test.health)
 			require.Zero(t, p.terminate())
-			n.awaitReleased()
+			n.awaitLockReleased()
 		})
 	}
 }
@@ -79,13 +79,13 @@ func TestTheLimitIsTooLow(t *testing.T) {
 	}
 	awaitComplaint := func() {
 		n.awaitHealth(http.StatusServiceUnavailable, "missing: time for the pods: ", "by 15s at most", "/etc/systemd/logind.conf.d/zzz-site.conf")
-		out, _, code := n.tool("plan")
+		out, _, code := n.runTool("plan")
 		require.Zero(t, code)
 		require.Regexp(t, `is released\s+after\s+1[345](\.\d)?s`, out, "within the limit of 15 s, less a margin")
 	}
 
 	lowerLimit()
-	p := n.run()
+	p := n.startAgent()
 	awaitComplaint()
 	require.Len(t, n.Held(), 1)
 
@@ -129,8 +129,8 @@ func TestTheLockIsHeldWithoutAStateFolder(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			n := newNode(t)
-			p := n.run("--state-dir="+test.newStateFolder(t), "--socket=/proc/nonexistent/s")
-			n.awaitHeld()
+			p := n.startAgent("--state-dir="+test.newStateFolder(t), "--socket=/proc/nonexistent/s")
+			n.awaitLockTaken()
 			require.Zero(t, p.terminate())
 			require.Contains(t, p.stderr.String(), test.logged)
 			require.Contains(t, p.stderr.String(), `missing="socket of the commands"`)
@@ -146,7 +146,7 @@ func TestAKubeletThatHoldsALock(t *testing.T) {
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, bus.Close()) })
 	require.NoError(t, bus.Object("org.freedesktop.login1", "/org/freedesktop/login1").Call("org.freedesktop.login1.Manager.Inhibit", 0, "shutdown", "kubelet", "pods", "delay").Err)
-	n.run()
+	n.startAgent()
 	n.awaitHealth(http.StatusOK, "missing: the only drain of this machine: a kubelet holds a shutdown lock of its own")
 }
 
@@ -158,7 +158,7 @@ func TestAPortThatIsFreedIsServed(t *testing.T) {
 	taken, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
 	n := newNode(t)
-	n.run("--listen="+taken.Addr().String(), "--kubeconfig=/nonexistent.conf", "--node-name=node")
+	n.startAgent("--listen="+taken.Addr().String(), "--kubeconfig=/nonexistent.conf", "--node-name=node")
 	n.awaitHealth(http.StatusOK, "missing: port of /healthz")
 	require.NoError(t, taken.Close())
 	var metrics string
@@ -176,9 +176,9 @@ func TestAPortThatIsFreedIsServed(t *testing.T) {
 func TestASecondAgentOnTheSameStateFolderEnds(t *testing.T) {
 	t.Parallel()
 	n := newNode(t)
-	n.run()
+	n.startAgent()
 	n.awaitStateFolder()
-	second := n.run("--socket=") // without a socket, because the first agent has it
+	second := n.startAgent("--socket=") // without a socket, because the first agent has it
 	require.Equal(t, 1, second.waitExit())
 	require.Contains(t, second.stderr.String(), "another agent")
 	n.awaitHealth(http.StatusOK)
@@ -187,11 +187,11 @@ func TestASecondAgentOnTheSameStateFolderEnds(t *testing.T) {
 // Each invalid command line must end with status 1 and one line on stderr that names the mistake.
 func TestBadInputEndsWithOneLine(t *testing.T) {
 	t.Parallel()
-	dir := folder(t, map[string]string{
-		"good.yaml":    kubelet + "shutdownGracePeriod: 30s\n",
-		"none.yaml":    kubelet,
-		"both.yaml":    kubelet + "shutdownGracePeriod: 30s\nshutdownGracePeriodByPodPriority: [{priority: 0, shutdownGracePeriodSeconds: 5}]\n",
-		"kubelet.yaml": kubelet + "shutdownGracePeriod: 45s\n",
+	dir := writeFolder(t, map[string]string{
+		"good.yaml":    configHeader + "shutdownGracePeriod: 30s\n",
+		"none.yaml":    configHeader,
+		"both.yaml":    configHeader + "shutdownGracePeriod: 30s\nshutdownGracePeriodByPodPriority: [{priority: 0, shutdownGracePeriodSeconds: 5}]\n",
+		"kubelet.yaml": configHeader + "shutdownGracePeriod: 45s\n",
 	})
 	good := "--config=" + dir + "/good.yaml"
 	t.Cleanup(func() { require.NoDirExists(t, dir+"/state", "a demo that cannot begin makes no folder") })
@@ -320,7 +320,7 @@ func TestUninstallGoesOnIfAUnitCannotBeStarted(t *testing.T) {
 func TestUninstallRemovesStateOnRequest(t *testing.T) {
 	t.Parallel()
 	n := newNode(t)
-	p := n.run()
+	p := n.startAgent()
 	n.awaitStateFolder()
 	stateDir := filepath.Join(n.dir, "state")
 	uninstall := func(want string, args ...string) {
@@ -369,13 +369,13 @@ func newNode(t *testing.T) *node {
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, os.RemoveAll(dir)) })
 	require.NoError(t, os.MkdirAll(filepath.Join(dir, "host/run"), 0o700))
-	require.NoError(t, os.WriteFile(filepath.Join(dir, "config.yaml"), []byte(kubelet+"shutdownGracePeriod: 20s\nshutdownGracePeriodCriticalPods: 5s\n"), 0o600))
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "config.yaml"), []byte(configHeader+"shutdownGracePeriod: 20s\nshutdownGracePeriodCriticalPods: 5s\n"), 0o600))
 	return &node{Broker: broker, t: t, address: broker.Address, dir: dir}
 }
 
-// run starts the agent, without a container runtime. args follow the arguments that all tests share, so that they can
+// startAgent starts the agent, without a container runtime. args follow the arguments that all tests share, so that they can
 // override them.
-func (n *node) run(args ...string) *process {
+func (n *node) startAgent(args ...string) *process {
 	n.t.Helper()
 	p := prepare(n.t, append([]string{
 		"run", "--config=" + n.dir + "/config.yaml", "--state-dir=" + n.dir + "/state", "--socket=" + n.dir + "/s", "--listen=",
@@ -386,8 +386,8 @@ func (n *node) run(args ...string) *process {
 	return p
 }
 
-// awaitHeld waits until the agent holds its lock.
-func (n *node) awaitHeld() {
+// awaitLockTaken waits until the agent holds its lock.
+func (n *node) awaitLockTaken() {
 	n.t.Helper()
 	require.Eventually(n.t, func() bool { return len(n.Held()) == 1 }, 20*time.Second, 10*time.Millisecond)
 }
@@ -405,9 +405,9 @@ func (n *node) awaitStateFolder() {
 	}, 20*time.Second, 10*time.Millisecond)
 }
 
-// awaitReleased waits until no lock is held. The fake logind, like a real one, notices a moment after the end of a
+// awaitLockReleased waits until no lock is held. The fake logind, like a real one, notices a moment after the end of a
 // process that the lock of the process is released.
-func (n *node) awaitReleased() {
+func (n *node) awaitLockReleased() {
 	n.t.Helper()
 	require.Eventually(n.t, func() bool { return len(n.Held()) == 0 }, 30*time.Second, 10*time.Millisecond)
 }
@@ -441,8 +441,8 @@ func (n *node) awaitHealth(status int, texts ...string) {
 	}, 20*time.Second, 20*time.Millisecond, fmt.Sprint(status, texts))
 }
 
-// tool runs another command of kubegrace-node, such as plan, which asks the agent on its socket.
-func (n *node) tool(args ...string) (out, stderr string, status int) {
+// runTool runs another command of kubegrace-node, such as plan, which asks the agent on its socket.
+func (n *node) runTool(args ...string) (out, stderr string, status int) {
 	n.t.Helper()
 	return runTool(n.t, append(args, "--socket="+n.dir+"/s")...)
 }

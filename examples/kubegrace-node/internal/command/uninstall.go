@@ -62,8 +62,8 @@ the file again. What is gone already is no error.`,
 	return c
 }
 
-// run removes everything. It first locks the state folder, which fails while an agent runs: the agent would write everything
-// again.
+// run removes what the agent has written. It first locks the state folder, which fails while an agent runs: the agent would
+// write everything again.
 func (u *uninstaller) run(ctx context.Context) (err error) {
 	lock, err := lockState(u.stateDir)
 	if err != nil {
@@ -84,7 +84,7 @@ func (u *uninstaller) run(ctx context.Context) (err error) {
 
 // startUnits starts the units again that the agent has stopped. A file that the agent has left under /run names them.
 func (u *uninstaller) startUnits(ctx context.Context) error {
-	keeper, err := units.New(filepath.Join("/", u.hostRoot, "run"), nil) // nil: it does not stop any
+	keeper, err := units.New(filepath.Join("/", u.hostRoot, "run"), nil) // nil: it stops no units
 	stopped := keeper.Stopped()
 	if err != nil || stopped == nil {
 		return err
@@ -124,8 +124,8 @@ func (u *uninstaller) removeStateFiles() error {
 	for _, entry := range entries {
 		name := strings.TrimPrefix(entry.Name(), tempFilePrefix)
 		nameHas := func(prefix string) bool { return strings.HasPrefix(name, prefix) }
-		isAgents := slices.ContainsFunc([]string{stateFilePrefix, lockFile, statefile.Prefix}, nameHas)
-		if isAgents {
+		isFileOfAgent := slices.ContainsFunc([]string{stateFilePrefix, lockFile, statefile.Prefix}, nameHas)
+		if isFileOfAgent {
 			err = errors.Join(err, os.RemoveAll(filepath.Join(u.stateDir, entry.Name())))
 		}
 	}

@@ -16,7 +16,7 @@ import (
 type Runtime struct {
 	*lifecycletest.Runtime
 
-	mu   sync.Mutex // guards what follows; never held while anything waits
+	mu   sync.Mutex // guards pods; never held while anything waits
 	pods []*v1.Pod  // those whose sandbox has not been stopped
 }
 

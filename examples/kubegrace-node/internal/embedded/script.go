@@ -13,7 +13,7 @@ import (
 	"github.com/kubegrace/kubegrace/lifecycle/lifecycletest"
 )
 
-// ScriptPrefix is the key of the annotation with a container's script, without the name of the container at its end.
+// ScriptPrefix and the name of a container are the key of the annotation with the container's script.
 const ScriptPrefix = "node.kubegrace.dev/script."
 
 // script says how a container reacts to its stop.

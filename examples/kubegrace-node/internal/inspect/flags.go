@@ -96,7 +96,8 @@ func agentSteps() plan.Steps { return plan.Steps{Publish: true, Readiness: true,
 func (f *flags) keepShownNodes(d *nodeplan.Document) error {
 	names := f.nodes
 	if len(names) == 0 {
-		if f.output == output.JSON || f.output == output.YAML || len(d.Nodes) <= maxFullNodes {
+		isForPrograms := f.output == output.JSON || f.output == output.YAML
+		if isForPrograms || len(d.Nodes) <= maxFullNodes {
 			return nil
 		}
 		for _, loss := range d.Summary.Losses { // workloads and nodes, the worst first

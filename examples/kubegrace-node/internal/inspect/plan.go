@@ -30,7 +30,7 @@ const ErrCutShort = ExitStatus(2)
 // Error returns "exit status" and the number.
 func (s ExitStatus) Error() string { return fmt.Sprintf("exit status %d", int(s)) }
 
-// maxFullNodes is the largest number of nodes of which people are shown all. Of more nodes they are shown the
+// maxFullNodes is the number of nodes up to which people are shown each node in full. If there are more, they are shown the
 // sums.
 const maxFullNodes = 3
 
@@ -117,7 +117,7 @@ func planFiles(c *cobra.Command, f *flags, args []string) (document nodeplan.Doc
 // no error, because a cluster may have no pods.
 func checkPods(cluster *podlist.Cluster, args []string) error {
 	hasPods := cluster.Pods+cluster.Ended+cluster.Unscheduled > 0
-	isClusterWithoutPods := cluster.Objects > 0 && len(cluster.Others) == 0 // only lists without items, or priority classes
+	isClusterWithoutPods := cluster.Objects > 0 && len(cluster.Others) == 0 // only empty lists and priority classes
 	if hasPods || isClusterWithoutPods {
 		return nil
 	}

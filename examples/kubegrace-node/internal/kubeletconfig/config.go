@@ -50,22 +50,22 @@ func (c Config) Schedule() plan.Schedule {
 // last one overrides the others. Either argument may be "". The file may also have the answer of a kubelet's /configz.
 func Load(file, folder string) (c Config, err error) {
 	if file != "" {
-		if err := c.read(file); err != nil {
+		if err := c.mergeFile(file); err != nil {
 			return Config{}, err
 		}
 	}
 	if folder == "" {
 		return c, nil
 	}
-	found := file != "" // a configuration
+	hasConfiguration := file != ""
 	err = filepath.WalkDir(folder, func(path string, entry fs.DirEntry, err error) error {
 		if err != nil || entry.IsDir() || filepath.Ext(path) != ".conf" {
 			return err
 		}
-		found = true
-		return c.read(path)
+		hasConfiguration = true
+		return c.mergeFile(path)
 	})
-	if err == nil && !found {
+	if err == nil && !hasConfiguration {
 		err = fmt.Errorf("%s: has no file that ends in .conf, and a kubelet reads no others", folder)
 	}
 	if err != nil {
@@ -74,8 +74,8 @@ func Load(file, folder string) (c Config, err error) {
 	return c, nil
 }
 
-// read adds to c the fields of a file, which has a KubeletConfiguration or an answer of /configz.
-func (c *Config) read(file string) error {
+// mergeFile sets the fields of a file in c. The file has a KubeletConfiguration or an answer of /configz.
+func (c *Config) mergeFile(file string) error {
 	docs, err := document.Read(file)
 	if err != nil {
 		return err
@@ -107,7 +107,7 @@ func (c *Config) read(file string) error {
 	return nil
 }
 
-// merge adds to c the fields of a KubeletConfiguration; maps are merged key by key. Fields that a [Config] does not have are
+// merge sets the fields of a KubeletConfiguration in c; maps are merged key by key. Fields that a [Config] does not have are
 // ignored. But an unknown field whose name begins with shutdownGracePeriod is an error: it is misspelled, and ignoring it
 // would silently switch the graceful node shutdown off.
 func (c *Config) merge(fields map[string]jsontext.Value) error {

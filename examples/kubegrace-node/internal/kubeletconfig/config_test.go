@@ -18,8 +18,8 @@ import (
 // header is the beginning of a configuration file.
 const header = "apiVersion: kubelet.config.k8s.io/v1beta1\nkind: KubeletConfiguration\n"
 
-// twoFields returns a configuration with the two shutdown durations.
-func twoFields(total, critical time.Duration) (c plan.Config) {
+// graceDurations returns a configuration with the two shutdown durations.
+func graceDurations(total, critical time.Duration) (c plan.Config) {
 	c.ShutdownGracePeriod.Duration, c.ShutdownGracePeriodCriticalPods.Duration = total, critical
 	return c
 }
@@ -42,11 +42,11 @@ func TestLoad(t *testing.T) {
 		"nothing set": {text: header},
 		"a file": {
 			text: header + "shutdownGracePeriod: 30s\nshutdownGracePeriodCriticalPods: 10s\nstaticPodPath: /etc/kubernetes/manifests\nmaxPods: many\nfeatureGates: {A: true}\n",
-			want: kubeletconfig.Config{Shutdown: twoFields(30*time.Second, 10*time.Second), StaticPodPath: "/etc/kubernetes/manifests", FeatureGates: map[string]bool{"A": true}},
+			want: kubeletconfig.Config{Shutdown: graceDurations(30*time.Second, 10*time.Second), StaticPodPath: "/etc/kubernetes/manifests", FeatureGates: map[string]bool{"A": true}},
 		},
 		"configz": {
 			text: `{"kubeletconfig":{"enableServer":true,"shutdownGracePeriod":"1m0s","shutdownGracePeriodCriticalPods":"20s","ofANewerKubelet":1}}`,
-			want: kubeletconfig.Config{Shutdown: twoFields(time.Minute, 20*time.Second)},
+			want: kubeletconfig.Config{Shutdown: graceDurations(time.Minute, 20*time.Second)},
 		},
 		"configz by priority": {
 			text: `{"kubeletconfig":{"shutdownGracePeriod":"0s","shutdownGracePeriodCriticalPods":"0s","shutdownGracePeriodByPodPriority":[{"priority":7,"shutdownGracePeriodSeconds":9}]}}`,
@@ -111,10 +111,10 @@ func TestDropIns(t *testing.T) {
 	})
 	got, err := kubeletconfig.Load(file, dropIns)
 	require.NoError(t, err)
-	require.Equal(t, kubeletconfig.Config{Shutdown: twoFields(50*time.Second, 15*time.Second), FeatureGates: map[string]bool{"A": true, "B": false}}, got)
+	require.Equal(t, kubeletconfig.Config{Shutdown: graceDurations(50*time.Second, 15*time.Second), FeatureGates: map[string]bool{"A": true, "B": false}}, got)
 	got, err = kubeletconfig.Load("", dropIns)
 	require.NoError(t, err)
-	require.Equal(t, kubeletconfig.Config{Shutdown: twoFields(50*time.Second, 15*time.Second), FeatureGates: map[string]bool{"B": false}}, got)
+	require.Equal(t, kubeletconfig.Config{Shutdown: graceDurations(50*time.Second, 15*time.Second), FeatureGates: map[string]bool{"B": false}}, got)
 }
 
 // An error names the drop-in that causes it.

@@ -65,8 +65,8 @@ func Look(ctx context.Context, address string) (s State, err error) {
 	var microseconds uint64
 	var all []Lock
 	err = cmp.Or( // the first error
-		get(ctx, conn, "InhibitDelayMaxUSec", &microseconds),
-		get(ctx, conn, "PreparingForShutdown", &s.Preparing),
+		getProperty(ctx, conn, "InhibitDelayMaxUSec", &microseconds),
+		getProperty(ctx, conn, "PreparingForShutdown", &s.Preparing),
 		call(ctx, conn, manager+".ListInhibitors", &all),
 	)
 	if errors.Is(err, ErrNotRunning) {
@@ -76,13 +76,14 @@ func Look(ctx context.Context, address string) (s State, err error) {
 		return State{}, fmt.Errorf("failed to ask systemd-logind: %w", err)
 	}
 	s.LimitSeconds = logindconf.FromMicroseconds(microseconds).Seconds()
-	s.Locks = slices.DeleteFunc(all, func(l Lock) bool { return !slices.Contains(strings.Split(l.What, ":"), "shutdown") })
+	isForOtherThings := func(l Lock) bool { return !slices.Contains(strings.Split(l.What, ":"), "shutdown") } // such as sleep
+	s.Locks = slices.DeleteFunc(all, isForOtherThings)
 	slices.SortFunc(s.Locks, func(a, b Lock) int { return cmp.Or(cmp.Compare(a.Who, b.Who), cmp.Compare(a.PID, b.PID)) }) // logind has no order
 	return s, nil
 }
 
-// get stores the value of a property of logind in value, a pointer.
-func get(ctx context.Context, conn *dbus.Conn, property string, value any) error {
+// getProperty stores the value of a property of logind in value, a pointer.
+func getProperty(ctx context.Context, conn *dbus.Conn, property string, value any) error {
 	var variant dbus.Variant
 	if err := call(ctx, conn, "org.freedesktop.DBus.Properties.Get", &variant, manager, property); err != nil {
 		return err
@@ -106,8 +107,9 @@ const kubegraceWhy = "Pods need time to end before the node shuts down"
 // IsKubelets reports whether a lock belongs to a kubelet.
 func (l Lock) IsKubelets() bool { return l.Mode == "delay" && l.Who == "kubelet" }
 
-// IsKubegraces reports whether a lock belongs to an agent that uses kubegrace. Other programs than
-// kubegrace-node choose their own holder, so the default reason counts too.
+// IsKubegraces reports whether a lock belongs to an agent that uses kubegrace. Other agents than kubegrace-node may call
+// themselves anything, so the default reason counts too.
 func (l Lock) IsKubegraces() bool {
-	return l.Mode == "delay" && !l.IsKubelets() && (l.Why == kubegraceWhy || l.Who == "kubegrace" || l.Who == "kubegrace-node")
+	hasName := l.Who == "kubegrace" || l.Who == "kubegrace-node"
+	return l.Mode == "delay" && !l.IsKubelets() && (hasName || l.Why == kubegraceWhy)
 }
