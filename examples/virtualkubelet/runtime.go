@@ -95,8 +95,8 @@ func (ps *processes) StopContainer(ctx context.Context, id string, timeoutSecond
 	return nil
 }
 
-// Exited is optional. It reports an exit sooner than the next list does. The channel is closed when the process has
-// exited; nil: the ID is unknown.
+// Exited returns a channel that is closed when the process has exited; nil: the ID is unknown. A runtime need not have this
+// method. With it an exit is known before the next list.
 func (ps *processes) Exited(id string) <-chan struct{} {
 	if p, ok := ps.find(id); ok {
 		return p.exited
@@ -104,8 +104,8 @@ func (ps *processes) Exited(id string) <-chan struct{} {
 	return nil
 }
 
-// ExitCode returns the exit code of a process that Running no longer lists: its ProcessState is set. found is false for an
-// unknown ID.
+// ExitCode returns the exit code of a process that Running no longer lists, so that its ProcessState is set. found is false
+// for an unknown ID.
 func (ps *processes) ExitCode(id string) (code int32, found bool) {
 	p, ok := ps.find(id)
 	if !ok {

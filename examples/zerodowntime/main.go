@@ -34,45 +34,53 @@ The load balancer learns late that a pod ends, as kube-proxy does.`
 
 // newCommand returns the command. Its servers and clients use this network.
 func newCommand(network network, out, log io.Writer) *cobra.Command {
-	var delay time.Duration
-	var sleep uint16
-	var picture string
+	var f flags
 	c := &cobra.Command{
 		Use: "zerodowntime", Short: "Measures how many HTTP requests a rolling update loses", Long: long,
 		Args: cobra.NoArgs, SilenceUsage: true, SilenceErrors: true,
-		RunE: func(c *cobra.Command, _ []string) error {
-			if delay < 0 || sleep == 0 {
-				return errors.New("--delay must not be negative, and --sleep must be at least 1")
-			}
-			// The load balancer learns of the first pods, clients send requests, the pods are replaced, the
-			// last pod sleeps, and the load balancer learns of the last change while clients still send
-			// requests.
-			takes := 2*delay + 2*margin + replicas*minReady + time.Duration(sleep)*time.Second
-			fmt.Fprintf(log, "%d rolling updates at the same time; this takes about %.0f s\n", len(scenarios(int64(sleep))), takes.Seconds())
-			results, err := measureAll(c.Context(), network, delay, scenarios(int64(sleep)))
-			if err != nil {
-				return err
-			}
-			if _, err := fmt.Fprintln(out, renderTable(results)); err != nil {
-				return err
-			}
-			if picture == "" {
-				return nil
-			}
-			svg, err := drawPicture(results, delay)
-			if err != nil {
-				return err
-			}
-			return os.WriteFile(picture, svg, 0o644)
-		},
+		RunE: func(c *cobra.Command, _ []string) error { return run(c.Context(), network, f, out, log) },
 	}
 	c.CompletionOptions.DisableDefaultCmd = true
 	c.SetOut(out)
 	c.SetErr(log)
-	c.Flags().DurationVar(&delay, "delay", 1500*time.Millisecond, "how late the load balancer learns of pods that start or end")
-	c.Flags().Uint16Var(&sleep, "sleep", 5, "the preStop sleep, in `seconds`")
-	c.Flags().StringVar(&picture, "picture", "", "draw the result into this `file`, as SVG")
+	c.Flags().DurationVar(&f.delay, "delay", 1500*time.Millisecond, "how late the load balancer learns of pods that start or end")
+	c.Flags().Uint16Var(&f.sleep, "sleep", 5, "the preStop sleep, in `seconds`")
+	c.Flags().StringVar(&f.picture, "picture", "", "draw the result into this `file`, as SVG")
 	return c
+}
+
+// flags has the values of the flags.
+type flags struct {
+	delay   time.Duration
+	sleep   uint16 // seconds
+	picture string // the file; "": no picture is drawn
+}
+
+// run measures all scenarios, writes a table of the results to out, and draws the picture.
+func run(ctx context.Context, network network, f flags, out, log io.Writer) error {
+	if f.delay < 0 || f.sleep == 0 {
+		return errors.New("--delay must not be negative, and --sleep must be at least 1")
+	}
+	// The load balancer learns of the first pods, clients send requests, the pods are replaced, the last pod sleeps,
+	// and the load balancer learns of the last change while clients still send requests.
+	takes := 2*f.delay + 2*margin + replicas*minReady + time.Duration(f.sleep)*time.Second
+	compared := scenarios(int64(f.sleep))
+	fmt.Fprintf(log, "%d rolling updates at the same time; this takes about %.0f s\n", len(compared), takes.Seconds())
+	results, err := measureAll(ctx, network, f.delay, compared)
+	if err != nil {
+		return err
+	}
+	if _, err := fmt.Fprintln(out, renderTable(results)); err != nil {
+		return err
+	}
+	if f.picture == "" {
+		return nil
+	}
+	svg, err := drawPicture(results, f.delay)
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(f.picture, svg, 0o644)
 }
 
 // measureAll measures a rolling update for each scenario, all at the same time, and returns the results in the

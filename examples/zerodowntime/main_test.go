@@ -14,8 +14,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// run runs the command with a network of pipes and returns what it writes to standard output.
-func run(ctx context.Context, t *testing.T, args ...string) (string, error) {
+// execute runs the command with a network of pipes and returns what it writes to standard output.
+func execute(ctx context.Context, t *testing.T, args ...string) (string, error) {
 	t.Helper()
 	var out, log bytes.Buffer
 	c := newCommand(pipeNetwork(manyServers), &out, &log)
@@ -28,7 +28,7 @@ func run(ctx context.Context, t *testing.T, args ...string) (string, error) {
 func TestTheProgramPrintsATableAndDrawsAPicture(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		file := filepath.Join(t.TempDir(), "lost.svg")
-		out, err := run(t.Context(), t, "--sleep=3", "--delay=2s", "--picture", file)
+		out, err := execute(t.Context(), t, "--sleep=3", "--delay=2s", "--picture", file)
 		require.NoError(t, err)
 		require.Contains(t, out, "| sleep 3 s, proxy as sidecar   |")
 		for _, s := range scenarios(3) {
@@ -47,7 +47,7 @@ func TestASignalEndsTheProgram(t *testing.T) {
 		signal := errors.New("interrupt signal received")
 		ctx, cancel := context.WithTimeoutCause(t.Context(), 5*time.Second, signal)
 		defer cancel()
-		out, err := run(ctx, t)
+		out, err := execute(ctx, t)
 		require.Equal(t, signal, err)
 		require.Empty(t, out)
 	})
@@ -61,7 +61,7 @@ func TestWrongArgumentsAreRefused(t *testing.T) {
 		"--sleep=1.5": `invalid argument "1.5"`,
 		"now":         `unknown command "now"`,
 	} {
-		out, err := run(t.Context(), t, argument)
+		out, err := execute(t.Context(), t, argument)
 		require.ErrorContains(t, err, want)
 		require.Empty(t, out)
 	}

@@ -20,12 +20,12 @@ import (
 type pipes struct {
 	mu        sync.Mutex
 	listeners map[string]pipeListener // by address; closed listeners stay
-	most      int                     // how many listeners there can be
+	limit     int                     // how many listeners there can be
 }
 
 // pipeNetwork returns a network of pipes in which at most this number of servers can be started.
-func pipeNetwork(most int) network {
-	p := &pipes{listeners: map[string]pipeListener{}, most: most}
+func pipeNetwork(maxServers int) network {
+	p := &pipes{listeners: map[string]pipeListener{}, limit: maxServers}
 	return network{listen: p.listen, dial: p.dial}
 }
 
@@ -33,7 +33,7 @@ func pipeNetwork(most int) network {
 func (p *pipes) listen(context.Context) (net.Listener, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if len(p.listeners) == p.most {
+	if len(p.listeners) == p.limit {
 		return nil, syscall.EADDRINUSE
 	}
 	const bufferSize = 1 << 12

@@ -55,7 +55,7 @@ func (n *node) start(ctx context.Context, id string, handler http.Handler) (stri
 	return listener.Addr().String(), nil
 }
 
-// find returns the web server of a running container. It returns nil if no container with this ID runs.
+// find returns the web server of a running container; nil: no container with this ID runs.
 func (n *node) find(id string) *http.Server {
 	n.mu.Lock()
 	defer n.mu.Unlock()

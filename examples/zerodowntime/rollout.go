@@ -91,7 +91,7 @@ func (r *rollout) update(ctx context.Context, old []pod) (longestStop time.Durat
 	if err := wait(ctx, margin); err != nil {
 		return 0, err
 	}
-	took := make([]time.Duration, len(old))
+	stopTimes := make([]time.Duration, len(old)) // how long each old pod took to end
 	group, groupCtx := errgroup.WithContext(ctx)
 	group.Go(func() error {
 		for i, p := range old {
@@ -102,7 +102,7 @@ func (r *rollout) update(ctx context.Context, old []pod) (longestStop time.Durat
 				return err
 			}
 			group.Go(func() (err error) {
-				took[i], err = r.deletePod(groupCtx, p)
+				stopTimes[i], err = r.deletePod(groupCtx, p)
 				return err
 			})
 		}
@@ -111,7 +111,7 @@ func (r *rollout) update(ctx context.Context, old []pod) (longestStop time.Durat
 	if err := group.Wait(); err != nil {
 		return 0, err
 	}
-	return slices.Max(took), wait(ctx, r.balancer.delay+margin) // until the load balancer knows the last change
+	return slices.Max(stopTimes), wait(ctx, r.balancer.delay+margin) // until the load balancer knows the last change
 }
 
 // pod is a running pod.

@@ -80,9 +80,9 @@ func TestARollingUpdateEndsWithItsContext(t *testing.T) {
 // with an error that names the container. With 3 servers, which are the balancer and two old pods, the third old pod
 // fails. With 5 it is the second new pod.
 func TestAContainerThatDoesNotStartEndsTheRollingUpdate(t *testing.T) {
-	for most, name := range map[int]string{0: "balancer", 3: "old-3/web", 5: "new-2/web"} {
+	for maxServers, name := range map[int]string{0: "balancer", 3: "old-3/web", 5: "new-2/web"} {
 		synctest.Test(t, func(t *testing.T) {
-			_, err := measure(t.Context(), pipeNetwork(most), time.Second, scenario{sleep: 5})
+			_, err := measure(t.Context(), pipeNetwork(maxServers), time.Second, scenario{sleep: 5})
 			require.ErrorContains(t, err, "failed to start "+name+": address already in use")
 		})
 	}

@@ -30,8 +30,9 @@ func Read(file string) ([]Document, error) {
 	return Parse(file, text)
 }
 
-// ReadFolder reads the documents of the files of a folder that end in .yaml, .yml, .json or .manifest, as kops names the
-// manifests of static pods, in the order of their names. The error names every file that cannot be read; the documents of the other files are returned too.
+// ReadFolder reads the documents of the files of a folder, in the order of their names. The names must end in .yaml, .yml,
+// .json, or .manifest, as kops names the manifests of static pods. The error names every file that cannot be read; the
+// documents of the other files are returned too.
 func ReadFolder(folder string) (docs []Document, err error) {
 	entries, err := os.ReadDir(folder)
 	errs := []error{err}
@@ -66,7 +67,7 @@ func ReadFile(file string) ([]byte, error) {
 // numbers of the documents after them. If YAML has a field twice, the last value counts, as for a kubelet.
 func Parse(source string, text []byte) ([]Document, error) {
 	docs := []Document{}
-	lookAhead := max(len(text), 1) // how many bytes the decoder may read to find out whether the text is JSON: all
+	lookAhead := max(len(text), 1) // the decoder may read the whole text to find out whether it is JSON
 	decoder := utilyaml.NewYAMLOrJSONDecoder(bytes.NewReader(text), lookAhead)
 	for number := 1; ; number++ {
 		doc := Document{Source: source}

@@ -26,7 +26,7 @@ func makeCgroups(name string) ([]string, error) {
 	}
 	var created []string
 	for line := range strings.Lines(string(testCgroups)) {
-		mount, path := hierarchy(strings.TrimSpace(line))
+		mount, path := parseHierarchy(strings.TrimSpace(line))
 		if mount == "" {
 			continue // systemd does not use this hierarchy
 		}
@@ -39,9 +39,10 @@ func makeCgroups(name string) ([]string, error) {
 	return created, nil
 }
 
-// hierarchy parses a line ID:CONTROLLERS:PATH of /proc/self/cgroup, which has the cgroup of this process in one hierarchy. It
-// returns the hierarchy's mount point and the path of the cgroup in it, or "" if systemd does not use the hierarchy.
-func hierarchy(line string) (mount, path string) {
+// parseHierarchy parses a line ID:CONTROLLERS:PATH of /proc/self/cgroup, which has the cgroup of this process in one
+// hierarchy. It returns the hierarchy's mount point and the path of the cgroup in it, or "" if systemd does not use the
+// hierarchy.
+func parseHierarchy(line string) (mount, path string) {
 	fields := strings.SplitN(line, ":", 3)
 	if len(fields) != 3 {
 		return "", ""

@@ -44,7 +44,8 @@ func (d Debian) tree(t testing.TB) string {
 	require.NoError(t, os.MkdirAll(cache, 0o755))
 	hash := fmt.Sprintf("%x", sha256.Sum256([]byte(strings.Join(d.recipe(), " "))))
 	tree := filepath.Join(cache, hash[:12])
-	defer lock(t, filepath.Join(cache, "lock"))()
+	unlock := lock(t, filepath.Join(cache, "lock"))
+	defer unlock()
 	if _, err := os.Stat(tree); err == nil {
 		return tree
 	}

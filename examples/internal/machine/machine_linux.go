@@ -67,7 +67,9 @@ func (m *Machine) upper() string    { return filepath.Join(m.folder, "upper") }
 func (m *Machine) work() string     { return filepath.Join(m.folder, "work") }
 func (m *Machine) root() string     { return filepath.Join(m.folder, "root") }
 func (m *Machine) writable() string { return filepath.Join(m.folder, "writable") }
-func (m *Machine) console() string  { return filepath.Join(m.folder, "console") }
+
+// console is the file with the output of the machine's console.
+func (m *Machine) console() string { return filepath.Join(m.folder, "console") }
 
 // journal is the folder of the journal. New creates it: without it journald keeps the journal in memory, where
 // it is lost at the power off.
@@ -137,7 +139,7 @@ mount --make-rprivate / && mount -t proc proc /proc && mount -t tmpfs tmpfs /run
 	m.nspawn.Stdout, m.nspawn.Stderr = console, console
 	require.NoError(t, m.nspawn.Start())
 	require.NoError(t, console.Close())
-	m.awaitNspawn(t)
+	m.watchNspawn(t)
 }
 
 // ShareNetwork lets a machine that is not booted use the network of the host. Without it the machine has only
@@ -157,9 +159,9 @@ func (m *Machine) command() []string {
 	return append(command, m.flags...)
 }
 
-// awaitNspawn starts a goroutine that waits for the end of nspawn and closes nspawnEnded. At the end of the
+// watchNspawn starts a goroutine that waits for the end of nspawn and then closes nspawnEnded. At the end of the
 // test nspawn is killed if it still runs, and the console is printed if the test has failed.
-func (m *Machine) awaitNspawn(t testing.TB) {
+func (m *Machine) watchNspawn(t testing.TB) {
 	t.Helper()
 	var waiting sync.WaitGroup
 	nspawn, ended := m.nspawn, m.nspawnEnded
@@ -180,11 +182,11 @@ func (m *Machine) awaitNspawn(t testing.TB) {
 // ended. The test fails if they still run after killTimeout.
 func requireCgroupsRemoved(t testing.TB, groups []string) {
 	var err error
-	haveGone := assert.Eventually(t, func() bool {
+	areRemoved := assert.Eventually(t, func() bool {
 		err = removeCgroups(groups)
 		return err == nil
 	}, killTimeout, pollInterval)
-	if !haveGone {
+	if !areRemoved {
 		t.Log(err)
 	}
 }

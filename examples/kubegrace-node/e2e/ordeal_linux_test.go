@@ -45,16 +45,15 @@ const (
 	ordealLimit = 48 * time.Second       // how long logind waits for the agent: three buckets of 16 s
 	ordealSlack = 2 * time.Second        // allowance for a busy machine
 	ordealTick  = 300 * time.Millisecond // between two looks at the machine or the API server
-	// ordealStart is by how much the time from SIGTERM to the end of a container may be shorter than the pod's grace
-	// period, which begins when the agent records the kill. If the agent dies before it sends SIGTERM, the next agent
-	// sends it later.
-	ordealStart = time.Second
-	// ordealLeast is the least time between SIGTERM and SIGKILL that every container gets, as with the
+	// ordealSignalDelay is how late after the begin of the grace period a container may receive SIGTERM. The grace period
+	// begins when the agent records the kill. If the agent dies before it sends SIGTERM, the next agent sends it later.
+	ordealSignalDelay = time.Second
+	// ordealLeastTime is the time between SIGTERM and SIGKILL that every container gets at least, as with the
 	// kubelet.
-	ordealLeast    = 2 * time.Second
-	nodeName       = "machine"                   // of the machine's Node object
-	kubeconfigFile = "/etc/kubegrace/kubeconfig" // of the agent
-	kubeconfig     = `apiVersion: v1
+	ordealLeastTime = 2 * time.Second
+	nodeName        = "machine"                   // of the machine's Node object
+	kubeconfigFile  = "/etc/kubegrace/kubeconfig" // of the agent
+	kubeconfig      = `apiVersion: v1
 kind: Config
 clusters: [{name: test, cluster: {server: %q}}]
 contexts: [{name: test, context: {cluster: test, user: node}}]
@@ -92,30 +91,13 @@ var ordealPods = []struct {
 // not have been told of an end before the end.
 func TestOrdeal(t *testing.T) { eachPlatform(t, testOrdeal) }
 
-// testOrdeal does one power off for each seed, until one fails. The seeds come from the environment variables, or are 1
-// and 2. The same seed means the same kills at the same times.
+// testOrdeal does one power off for each seed, until one fails. The same seed means the same kills at the same times.
 func testOrdeal(t *testing.T, on platform) {
 	o := newOrdeal(t, on)
 	passedFile := filepath.Join(ordealFolder, string(on.debian))
 	passed, err := os.ReadFile(passedFile)
 	require.True(t, err == nil || errors.Is(err, fs.ErrNotExist), err)
-	seeds := []uint64{1, 2} // fixed, so that every ordinary run tests the same
-	if runs := os.Getenv(ordealRuns); runs != "" {
-		n, err := strconv.ParseUint(runs, 10, 64)
-		require.NoError(t, err)
-		seeds = nil
-		for seed := range n {
-			if !slices.Contains(strings.Fields(string(passed)), strconv.FormatUint(seed, 10)) {
-				seeds = append(seeds, seed)
-			}
-		}
-	}
-	if seed := os.Getenv(ordealSeed); seed != "" {
-		n, err := strconv.ParseUint(seed, 10, 64)
-		require.NoError(t, err)
-		seeds = []uint64{n}
-	}
-	for _, seed := range seeds {
+	for _, seed := range ordealSeeds(t, strings.Fields(string(passed))) {
 		began := time.Now()
 		o.run(t, seed)
 		t.Logf("seed %d: %v", seed, time.Since(began).Round(time.Second))
@@ -128,6 +110,28 @@ func testOrdeal(t *testing.T, on platform) {
 			require.NoError(t, os.WriteFile(passedFile, passed, 0o600))
 		}
 	}
+}
+
+// ordealSeeds returns the seeds of this run: the one of ordealSeed, or else those below ordealRuns that have not passed, or
+// else 1 and 2, so that every ordinary run tests the same.
+func ordealSeeds(t *testing.T, passed []string) (seeds []uint64) {
+	if seed := os.Getenv(ordealSeed); seed != "" {
+		n, err := strconv.ParseUint(seed, 10, 64)
+		require.NoError(t, err)
+		return []uint64{n}
+	}
+	runs := os.Getenv(ordealRuns)
+	if runs == "" {
+		return []uint64{1, 2}
+	}
+	n, err := strconv.ParseUint(runs, 10, 64)
+	require.NoError(t, err)
+	for seed := range n {
+		if !slices.Contains(passed, strconv.FormatUint(seed, 10)) {
+			seeds = append(seeds, seed)
+		}
+	}
+	return seeds
 }
 
 // ordeal is a machine with the containerd and the API server that its power offs share.
@@ -248,13 +252,12 @@ type fault struct {
 // killAtRandom kills one to five parts at random moments, or fewer if the machine is off earlier. It returns what it
 // has killed, and when the machine was last asked to power off. If it kills the bus, it asks again: logind must be
 // restarted to reach the new bus, and then forgets the request.
-func (o *ordeal) killAtRandom(t *testing.T, rng *rand.Rand, asked time.Time) (done []string, last time.Time) {
+func (o *ordeal) killAtRandom(t *testing.T, rng *rand.Rand, asked time.Time) (injected []string, lastAsked time.Time) {
 	killUnit := func(name string) { // has no effect while systemd starts the unit again
 		_, _ = o.m.TryRun(t.Context(), "systemctl", "kill", "--kill-who=main", "--signal=KILL", name)
 	}
 	killAgent := fault{"agent", func() { killUnit(agentUnit) }}
 	killContainerd := fault{"containerd", func() { o.containerdDied = time.Now(); o.server.Kill(t) }}
-	const ofContainerd = 1 // its index
 	faults := []fault{
 		killAgent, killContainerd,
 		{"API server", o.api.Die},
@@ -266,30 +269,30 @@ func (o *ordeal) killAtRandom(t *testing.T, rng *rand.Rand, asked time.Time) (do
 				list, err := o.m.TryRun(t.Context(), "systemd-inhibit", "--list", "--no-legend")
 				return o.isOff() || err == nil && strings.Contains(list, "kubegrace-node")
 			}, time.Minute, ordealTick)
-			last = time.Now()
+			lastAsked = time.Now()
 			_, _ = o.m.TryRun(t.Context(), "systemctl", "poweroff") // fails if it is off
 		}},
 	}
-	last = asked
+	lastAsked = asked
 	at, containerdMayDie := time.Duration(0), rng.IntN(2) == 0 // at most once in a power off, and never in half of them
 	for range 1 + rng.IntN(5) {
 		at += time.Duration(rng.IntN(3_000)) * time.Millisecond
-		i := rng.IntN(len(faults))
-		next := faults[i]
-		if i == ofContainerd && !containerdMayDie {
-			next = killAgent
-		} else if i == ofContainerd {
+		next := faults[rng.IntN(len(faults))]
+		if next.name == killContainerd.name {
+			if !containerdMayDie {
+				next = killAgent
+			}
 			containerdMayDie = false
 		}
 		select {
 		case <-o.m.Ended():
-			return done, last
+			return injected, lastAsked
 		case <-time.After(time.Until(asked.Add(at))):
 			next.inject()
-			done = append(done, fmt.Sprintf("%s at %v", next.name, time.Since(asked).Round(time.Millisecond)))
+			injected = append(injected, fmt.Sprintf("%s at %v", next.name, time.Since(asked).Round(time.Millisecond)))
 		}
 	}
-	return done, last
+	return injected, lastAsked
 }
 
 // isOff reports whether the machine is off.
@@ -339,9 +342,9 @@ func (o *ordeal) judgeContainers(t *testing.T, pods []*v1.Pod, asked, askedAgain
 		require.False(t, term.IsZero(), "%s has had no SIGTERM", p.name)
 		least := min(p.grace, p.exitTime) // from SIGTERM to the end
 		if o.mayHaveLostTime(term, p.grace) {
-			least = min(least, ordealLeast)
+			least = min(least, ordealLeastTime)
 		}
-		assert.GreaterOrEqual(t, end.Sub(term), least-ordealStart, "%s must get its grace period", p.name)
+		assert.GreaterOrEqual(t, end.Sub(term), least-ordealSignalDelay, "%s must get its grace period", p.name)
 		assert.True(t, end.Before(off), "%s must end before the machine", p.name)
 		for j, previous := range pods[:i] {
 			if ordealPods[j].priority < p.priority {
@@ -350,14 +353,15 @@ func (o *ordeal) judgeContainers(t *testing.T, pods []*v1.Pod, asked, askedAgain
 		}
 		ends[pod.UID] = end
 	}
-	begins := slices.IndexFunc(o.m.Journal(t), func(e machine.Entry) bool {
+	journal := o.m.Journal(t)
+	i := slices.IndexFunc(journal, func(e machine.Entry) bool {
 		return e.MessageID == machine.ShuttingDown && e.Time.After(asked) && e.Time.Before(off)
 	})
-	if assert.GreaterOrEqual(t, begins, 0, "logind logs the shutdown") {
-		begun := o.m.Journal(t)[begins].Time // the shutdown, after logind has waited for the agent's lock
-		assert.Less(t, begun.Sub(askedAgain), ordealLimit+ordealSlack, "the machine must go down within its limit")
+	if assert.GreaterOrEqual(t, i, 0, "logind logs the shutdown") {
+		proceeded := journal[i].Time // after logind has waited for the agent's lock
+		assert.Less(t, proceeded.Sub(askedAgain), ordealLimit+ordealSlack, "the machine must go down within its limit")
 		for i, pod := range pods {
-			assert.True(t, ends[pod.UID].Before(begun.Add(ordealTick)), "%s must end before logind proceeds with the shutdown", ordealPods[i].name)
+			assert.True(t, ends[pod.UID].Before(proceeded.Add(ordealTick)), "%s must end before logind proceeds with the shutdown", ordealPods[i].name)
 		}
 	}
 	return ends
@@ -365,7 +369,7 @@ func (o *ordeal) judgeContainers(t *testing.T, pods []*v1.Pod, asked, askedAgain
 
 // mayHaveLostTime reports whether containerd may have been down during a pod's grace period. The agent can then send
 // SIGTERM only when containerd is back, but the pod's deadline stays: the container has less than the grace period
-// between SIGTERM and SIGKILL, though at least ordealLeast. term is when the container received SIGTERM. The grace period
+// between SIGTERM and SIGKILL, though at least ordealLeastTime. term is when the container received SIGTERM. The grace period
 // began at most grace before that, and ends at most grace after it.
 func (o *ordeal) mayHaveLostTime(term time.Time, grace time.Duration) bool {
 	return o.containerdDied.After(term.Add(-grace)) && o.containerdDied.Before(term.Add(grace))

@@ -71,7 +71,7 @@ func powerOff(t *testing.T, m *machine.Machine, server *containerdtest.Server, c
 	}
 	m.AwaitPowerOff(t)
 	exits = awaitExits(t, server, containers)
-	var begins time.Time // when logind proceeded with the shutdown: all delay locks were released, or its limit was over
+	var proceeded time.Time // when logind proceeded with the shutdown: all delay locks were released, or its limit was over
 	for _, entry := range m.Journal(t) {
 		if entry.Time.Before(asked) {
 			continue
@@ -80,14 +80,14 @@ func powerOff(t *testing.T, m *machine.Machine, server *containerdtest.Server, c
 			t.Log(entry.Message)
 		}
 		if entry.MessageID == machine.ShuttingDown {
-			begins = entry.Time
+			proceeded = entry.Time
 		}
 		require.NotContains(t, entry.Message, "Delay lock is active", "a delay lock was not released")
 	}
-	require.False(t, begins.IsZero(), "logind logs the shutdown")
+	require.False(t, proceeded.IsZero(), "logind logs the shutdown")
 	last := slices.MaxFunc([]time.Time{asked, exits.lastExit()}, time.Time.Compare) // the containers may have ended in an earlier drain
-	require.False(t, begins.Before(last), "the machine goes down after the last container")
-	require.Less(t, begins.Sub(last), 5*time.Second, "the machine goes down soon after")
+	require.False(t, proceeded.Before(last), "the machine goes down after the last container")
+	require.Less(t, proceeded.Sub(last), 5*time.Second, "the machine goes down soon after")
 	require.Empty(t, runningContainers(t, server))
 	return asked, exits
 }
@@ -140,9 +140,9 @@ func checkOrder(t *testing.T, asked time.Time, exits exitsByName) {
 	}
 }
 
-// checkLeast checks that no container ended sooner after the previous bucket than it needs: such a container would have
+// checkLeastTimes checks that no container ended sooner after the previous bucket than it needs: such a container would have
 // been told to stop before the previous bucket ended.
-func checkLeast(t *testing.T, asked time.Time, exits exitsByName) {
+func checkLeastTimes(t *testing.T, asked time.Time, exits exitsByName) {
 	previousEnd := asked
 	for _, bucket := range buckets {
 		for _, name := range bucket.containers {
@@ -154,7 +154,7 @@ func checkLeast(t *testing.T, asked time.Time, exits exitsByName) {
 
 // checkBuckets checks an undisturbed drain: the order, and that no container takes less or more time than it must.
 func checkBuckets(t *testing.T, asked time.Time, exits exitsByName) {
-	checkLeast(t, asked, exits)
+	checkLeastTimes(t, asked, exits)
 	previousEnd := asked
 	for _, bucket := range buckets {
 		require.LessOrEqual(t, exits.lastExit(bucket.containers...).Sub(previousEnd), bucket.most, bucket.containers)
@@ -203,7 +203,7 @@ func TestAHostWhoseDiskIsReadOnly(t *testing.T) {
 func TestAgentThatIsKilledAgainAndAgainDrainsInOrder(t *testing.T) {
 	eachPlatform(t, func(t *testing.T, on platform) {
 		m, server, containers := bootAgent(t, on, nil)
-		agentIsDead, wasSaid := statusRow(t, "agent killed"), false // wasSaid: by kubegrace-node status
+		deadAgent, wasShown := statusRow(t, "agent killed"), false // wasShown: by kubegrace-node status
 		asked, exits := powerOff(t, m, server, containers, func() {
 			for i := range 20 {
 				pause := time.Duration(200+rand.IntN(1500)) * time.Millisecond
@@ -214,13 +214,13 @@ func TestAgentThatIsKilledAgainAndAgainDrainsInOrder(t *testing.T) {
 				case <-m.Ended():
 				case <-time.After(pause):
 					_, _ = m.TryRun(t.Context(), "systemctl", "kill", "--kill-who=main", "--signal=KILL", agentUnit) // fails while it is started again
-					if !wasSaid {
-						wasSaid = agentIsDead.MatchString(status(t, m, asRoot, noFlags))
+					if !wasShown {
+						wasShown = deadAgent.MatchString(status(t, m, asRoot, noFlags))
 					}
 				}
 			}
 		})
-		require.True(t, wasSaid, "at least once status said that the agent is dead and still delays the shutdown")
+		require.True(t, wasShown, "at least once status said that the agent is dead and still delays the shutdown")
 		checkOrder(t, asked, exits)
 		require.Less(t, exits.lastExit().Sub(asked), 42*time.Second, "the schedule of 38 s, and at least 2 s for each container")
 	})
@@ -245,10 +245,10 @@ shutdownGracePeriodByPodPriority:
 func TestContainerdIsRestartedInADrain(t *testing.T) {
 	eachPlatform(t, func(t *testing.T, on platform) {
 		m, server, containers := bootAgent(t, on, map[string]string{configFile: roomyConfig})
-		containerdIsAway, wasSaid := statusRow(t, "containerd restarted"), false // wasSaid: by kubegrace-node status
+		noContainerd, wasShown := statusRow(t, "containerd restarted"), false // wasShown: by kubegrace-node status
 		kill := func() {
 			server.Kill(t)
-			wasSaid = wasSaid || containerdIsAway.MatchString(status(t, m, asRoot, noFlags))
+			wasShown = wasShown || noContainerd.MatchString(status(t, m, asRoot, noFlags))
 		}
 		asked, exits := powerOff(t, m, server, containers, func() {
 			<-time.After(2 * time.Second) // the sleep hooks of the first bucket take 5 s
@@ -258,10 +258,10 @@ func TestContainerdIsRestartedInADrain(t *testing.T) {
 				<-time.After(time.Second)
 				kill()
 			}
-			require.True(t, wasSaid, "at least once status said that containerd is away, as COMPARED.md says")
+			require.True(t, wasShown, "at least once status said that containerd is away, as COMPARED.md says")
 		})
 
-		checkLeast(t, asked, exits)
+		checkLeastTimes(t, asked, exits)
 		if ended := exits[orders]; ended.Code == 255 { // containerd 2 gives 255 if a container ended while containerd was away
 			exits[orders] = containerdtest.Exit{At: ended.At}
 		}

@@ -74,9 +74,9 @@ func (h host) start(unit string, wants ...string) {
 	}
 }
 
-// compare compares the output of kubegrace-node status with a row of COMPARED.md. The output for the user nobody must be
-// the same as for root.
-func (h host) compare(row string) {
+// requireStatusRow requires that the output of kubegrace-node status is as the row of COMPARED.md with this name says. The
+// output for the user nobody must be the same as for root.
+func (h host) requireStatusRow(row string) {
 	h.t.Helper()
 	const flags = "--pods /etc/pods.json"
 	text := status(h.t, h.Machine, asRoot, flags)
@@ -96,15 +96,15 @@ func TestStatus(t *testing.T) {
 		h.setLimit("/etc/systemd/logind.conf.d/99-kubelet.conf", 30*time.Second)
 		h.start("kubelet-held", "Kubelet needs time", kubeletRuns)
 		h.start("agents-lock", "Pods need time")
-		h.compare("both agents running")
+		h.requireStatusRow("both agents running")
 
 		h.Run(t, "systemctl", "stop", "agents-lock")
 		h.setLimit("/etc/systemd/logind.conf.d/zz-site.conf", 15*time.Second)
-		h.compare("limit lowered under a kubelet that holds its lock (a)")
+		h.requireStatusRow("limit lowered under a kubelet that holds its lock (a)")
 
 		h.Run(t, "systemctl", "stop", "kubelet-held")
 		h.start("kubelet", kubeletRuns)
-		h.compare("limit lowered before the kubelet starts (b)")
+		h.requireStatusRow("limit lowered before the kubelet starts (b)")
 	})
 }
 

@@ -145,9 +145,9 @@ func (c commands) agentOptions(f *flags) (opts agent.Options, warnings []string,
 // itself. A file that is missing or cannot be read is no error.
 func checkKubeletConfig(file string) error {
 	kubelet, err := kubeletconfig.Load(file, "")
-	drainsItself := err == nil && len(kubelet.Schedule()) > 0
+	drainsItself := err == nil && len(kubelet.Schedule()) > 0 // if the file cannot be read, the agent detects such a kubelet by its lock
 	if !drainsItself {
-		return nil //nolint:nilerr // a file that cannot be read: the agent detects such a kubelet by its lock too
+		return nil
 	}
 	return fmt.Errorf("the kubelet has a shutdownGracePeriod of its own (%s has %s): both would act on the same signal, and stop the same pods; "+
 		"set it to 0 there and start the kubelet again, the seconds stand in the agent's --config", file, output.ConfigText(kubelet.Shutdown))
