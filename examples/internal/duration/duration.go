@@ -23,9 +23,9 @@ func Text(d time.Duration) string {
 	if hours := int64(d / time.Hour); hours >= 24 {
 		text = fmt.Sprintf("%dd%dh", hours/24, hours%24)
 	}
-	for _, zeroAtEnd := range []string{"m0s", "h0m", "d0h"} { // 2h0m0s becomes 2h0m, and then 2h
-		if strings.HasSuffix(text, zeroAtEnd) {
-			text = text[:len(text)-len("0s")]
+	for _, end := range []struct{ unit, zero string }{{"m", "0s"}, {"h", "0m"}, {"d", "0h"}} { // 2h0m0s becomes 2h0m, and then 2h
+		if strings.HasSuffix(text, end.unit+end.zero) {
+			text = strings.TrimSuffix(text, end.zero)
 		}
 	}
 	return text

@@ -77,14 +77,16 @@ func (f *flags) validate() error {
 	if f.config == "" {
 		errs = append(errs, field.Required(flag("--config"), "a file with shutdownGracePeriod"))
 	}
-	if f.source != sourceLogind && f.source != sourceNone && !strings.HasPrefix(f.source, unixPrefix+"/") {
+	isSource := f.source == sourceLogind || f.source == sourceNone || strings.HasPrefix(f.source, unixPrefix+"/")
+	if !isSource {
 		errs = append(errs, field.NotSupported(flag("--source"), f.source, []string{sourceLogind, unixPrefix + "/path/to/socket", sourceNone}))
 	}
 	if f.limit < 0 {
 		errs = append(errs, field.Invalid(flag("--limit"), f.limit.String(), "must not be negative"))
 	}
 	for _, unit := range f.stopUnits {
-		if !strings.Contains(unit, ".") || strings.ContainsAny(unit, "/ ") {
+		isUnitName := strings.Contains(unit, ".") && !strings.ContainsAny(unit, "/ ")
+		if !isUnitName {
 			errs = append(errs, field.Invalid(flag("--stop-unit"), unit, "must be the whole name of a unit, such as kubelet.service"))
 		}
 		unitContains := func(name string) bool { return strings.Contains(unit, name) }
@@ -98,8 +100,9 @@ func (f *flags) validate() error {
 	if f.nodeName != "" && f.kubeconfig == "" {
 		errs = append(errs, field.Forbidden(flag("--node-name"), "is only for --kubeconfig"))
 	}
-	// Over http any process could answer in the kubelet's place, and give false priorities.
-	if address, err := url.Parse(f.kubeletPods); f.kubeletPods != "" && (err != nil || address.Scheme != "https") {
+	address, err := url.Parse(f.kubeletPods)
+	isHTTPS := err == nil && address.Scheme == "https" // over http any process could answer in the kubelet's place, and give false priorities
+	if f.kubeletPods != "" && !isHTTPS {
 		errs = append(errs, field.Invalid(flag("--kubelet-pods"), f.kubeletPods, "must be a URL of https"))
 	}
 	if f.kubeletCredentials != "" && f.kubeletPods == "" {

@@ -175,20 +175,30 @@ const standardInput = "standard input"
 // standard input.
 func readInputs(c *cobra.Command, cluster *podlist.Cluster, args []string) error {
 	for _, arg := range args {
-		info, err := os.Stat(arg) // its error counts unless arg is "-", which is no file
-		switch {
-		case arg == "-":
+		var err error
+		if arg == "-" {
 			err = cluster.Read(standardInput, c.InOrStdin())
-		case err == nil && info.IsDir():
-			err = cluster.ReadFolder(arg)
-		case err == nil:
-			err = readFile(cluster, arg)
+		} else {
+			err = readPath(cluster, arg)
 		}
 		if err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// readPath reads a file of objects, or a folder of manifests, into cluster.
+func readPath(cluster *podlist.Cluster, path string) error {
+	info, err := os.Stat(path)
+	switch {
+	case err != nil:
+		return err
+	case info.IsDir():
+		return cluster.ReadFolder(path)
+	default:
+		return readFile(cluster, path)
+	}
 }
 
 // readFile reads the objects of one file into cluster.

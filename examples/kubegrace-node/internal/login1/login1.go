@@ -19,8 +19,8 @@ import (
 )
 
 const (
-	name    = "org.freedesktop.login1"
-	manager = name + ".Manager"
+	busName          = "org.freedesktop.login1"
+	managerInterface = busName + ".Manager"
 )
 
 // ErrNotRunning is returned while systemd-logind does not run: nobody owns its name on the bus.
@@ -67,7 +67,7 @@ func Look(ctx context.Context, address string) (s State, err error) {
 	err = cmp.Or( // the first error
 		getProperty(ctx, conn, "InhibitDelayMaxUSec", &microseconds),
 		getProperty(ctx, conn, "PreparingForShutdown", &s.Preparing),
-		call(ctx, conn, manager+".ListInhibitors", &all),
+		call(ctx, conn, managerInterface+".ListInhibitors", &all),
 	)
 	if errors.Is(err, ErrNotRunning) {
 		return State{}, ErrNotRunning
@@ -85,7 +85,7 @@ func Look(ctx context.Context, address string) (s State, err error) {
 // getProperty stores the value of a property of logind in value, a pointer.
 func getProperty(ctx context.Context, conn *dbus.Conn, property string, value any) error {
 	var variant dbus.Variant
-	if err := call(ctx, conn, "org.freedesktop.DBus.Properties.Get", &variant, manager, property); err != nil {
+	if err := call(ctx, conn, "org.freedesktop.DBus.Properties.Get", &variant, managerInterface, property); err != nil {
 		return err
 	}
 	return variant.Store(value)
@@ -93,9 +93,10 @@ func getProperty(ctx context.Context, conn *dbus.Conn, property string, value an
 
 // call calls a method of logind and stores the answer in answer, a pointer.
 func call(ctx context.Context, conn *dbus.Conn, method string, answer any, args ...any) error {
-	err := conn.Object(name, "/org/freedesktop/login1").CallWithContext(ctx, method, dbus.FlagNoAutoStart, args...).Store(answer)
+	err := conn.Object(busName, "/org/freedesktop/login1").CallWithContext(ctx, method, dbus.FlagNoAutoStart, args...).Store(answer)
 	var refused dbus.Error
-	if errors.As(err, &refused) && (refused.Name == "org.freedesktop.DBus.Error.NameHasNoOwner" || refused.Name == "org.freedesktop.DBus.Error.ServiceUnknown") {
+	noOwner := []string{"org.freedesktop.DBus.Error.NameHasNoOwner", "org.freedesktop.DBus.Error.ServiceUnknown"}
+	if errors.As(err, &refused) && slices.Contains(noOwner, refused.Name) {
 		return ErrNotRunning
 	}
 	return err

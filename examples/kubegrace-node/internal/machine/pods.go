@@ -34,7 +34,7 @@ func (s *State) NodeName() string {
 		return s.Kubelets[0].HostName
 	}
 	if s.options.Root != "/" {
-		text, _ := os.ReadFile(s.path("etc/hostname")) // if it fails, podsOfServer says that no pods were found
+		text, _ := os.ReadFile(s.pathBelowRoot("etc/hostname")) // if it fails, podsOfServer says that no pods were found
 		return strings.ToLower(strings.TrimSpace(string(text)))
 	}
 	name, _ := os.Hostname() // if it fails, podsOfServer says that no pods were found
@@ -56,7 +56,7 @@ func (s *State) ReadPods(ctx context.Context, cluster *podlist.Cluster) (sources
 		cluster.Add(&pods[i])
 	}
 	if path := s.Config.StaticPodPath; path != "" {
-		if err := cluster.ReadFolder(s.path(path)); err != nil {
+		if err := cluster.ReadFolder(s.pathBelowRoot(path)); err != nil {
 			s.addUnseen("the manifests of the static pods", err, "")
 		} else {
 			sources = append(sources, path)
@@ -71,7 +71,7 @@ func (s *State) ReadPods(ctx context.Context, cluster *podlist.Cluster) (sources
 func (s *State) podsOfServer(ctx context.Context) ([]v1.Pod, error) {
 	file := s.options.Kubeconfig
 	if file == "" && len(s.Kubelets) > 0 {
-		file = s.path(s.Kubelets[0].Kubeconfig)
+		file = s.pathBelowRoot(s.Kubelets[0].Kubeconfig)
 	}
 	var config *rest.Config
 	var err error

@@ -88,15 +88,15 @@ func Look(ctx context.Context, o Options) *State {
 	s.lookAtLimitFiles()
 	s.lookAtAgent(ctx)
 	var err error
-	if s.Kubelets, err = kubelets(s.path("proc")); err != nil {
+	if s.Kubelets, err = kubelets(s.pathBelowRoot("proc")); err != nil {
 		s.addUnseen("the processes", err, "run it as root, in a container with the host's PID namespace (hostPID)")
 	}
 	s.lookAtConfig()
 	return s
 }
 
-// path returns the path of a file of the machine for this program; "" stays "".
-func (s *State) path(onMachine string) string {
+// pathBelowRoot returns where this program finds a file of the machine: below Root. "" stays "".
+func (s *State) pathBelowRoot(onMachine string) string {
 	if onMachine == "" {
 		return ""
 	}
@@ -124,7 +124,7 @@ func (s *State) addUnseen(what string, err error, wayOut string) {
 func (s *State) lookAtMask() {
 	for _, folder := range []string{"/etc/systemd/system", "/run/systemd/system"} {
 		unit := folder + "/systemd-logind.service"
-		info, err := os.Stat(s.path(unit))
+		info, err := os.Stat(s.pathBelowRoot(unit))
 		if err == nil && (!info.Mode().IsRegular() || info.Size() == 0) {
 			s.Mask = unit
 			return
@@ -137,7 +137,7 @@ func (s *State) lookAtMask() {
 func (s *State) lookAtLogind(ctx context.Context) {
 	address := ""
 	if s.options.Root != "/" {
-		address = "unix:path=" + s.path("run/dbus/system_bus_socket")
+		address = "unix:path=" + s.pathBelowRoot("run/dbus/system_bus_socket")
 	}
 	logind, err := login1.Look(ctx, address)
 	switch {
@@ -158,7 +158,7 @@ func (s *State) lookAtLogind(ctx context.Context) {
 // NotSeen says why.
 func (s *State) lookAtConfig() {
 	if file := s.options.ConfigFile; file != "" {
-		s.readConfig(file, "", nil)
+		s.readConfig(file, "", nil) // no drop-ins, and no gates of a command line
 		return
 	}
 	if len(s.Kubelets) == 0 { // there is no configuration; something is missing only if a kubelet holds the lock
@@ -173,7 +173,7 @@ func (s *State) lookAtConfig() {
 	case kubelet.ConfigFile == "" && kubelet.ConfigDir == "":
 		s.ConfigSource = "the kubelet's defaults: it has neither --config nor --config-dir"
 	default:
-		s.readConfig(s.path(kubelet.ConfigFile), s.path(kubelet.ConfigDir), kubelet.gates)
+		s.readConfig(s.pathBelowRoot(kubelet.ConfigFile), s.pathBelowRoot(kubelet.ConfigDir), kubelet.gates)
 	}
 }
 
@@ -192,7 +192,7 @@ func (s *State) readConfig(file, folder string, gates map[string]bool) {
 	maps.Copy(config.FeatureGates, gates)
 	s.Config = config
 	s.ConfigSource = strings.Join(nonEmpty(file, folder), " and ")
-	if root := s.options.Root; root != "/" { // the machine itself has the files without root before their paths
+	if root := s.options.Root; root != "/" { // ConfigSource names the files as the machine does, without Root
 		s.ConfigSource = strings.ReplaceAll(s.ConfigSource, strings.TrimSuffix(root, "/")+"/", "/")
 	}
 }
@@ -231,7 +231,7 @@ func (s *State) OverridingFile(agent nodeplan.Agent) string {
 // means that no agent runs, because systemd removes the folder of the socket when the agent ends.
 func (s *State) lookAtAgent(ctx context.Context) {
 	var status api.Status
-	err := api.Request(ctx, s.path(socket.Default), http.MethodGet, "/status", &status)
+	err := api.Request(ctx, s.pathBelowRoot(socket.Default), http.MethodGet, "/status", &status)
 	switch {
 	case err == nil:
 		s.Agent = &status

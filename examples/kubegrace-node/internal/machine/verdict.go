@@ -52,13 +52,13 @@ func (v *Verdict) set(status Status, format string, args ...any) {
 	v.Status, v.Text = status, fmt.Sprintf(format, args...)
 }
 
-// because adds a line to v.Why.
-func (v *Verdict) because(format string, args ...any) {
+// addReason adds a line to v.Why.
+func (v *Verdict) addReason(format string, args ...any) {
 	v.Why = append(v.Why, fmt.Sprintf(format, args...))
 }
 
-// do adds a step to v.Do.
-func (v *Verdict) do(text, command string) { v.Do = append(v.Do, Step{text, command}) }
+// addStep adds a step to v.Do.
+func (v *Verdict) addStep(text, command string) { v.Do = append(v.Do, Step{text, command}) }
 
 // reload is the command that makes logind read its files again.
 const reload = "systemctl kill --signal=HUP systemd-logind"
@@ -72,7 +72,7 @@ func (s *State) Judge(isConfigOfAgent bool) Verdict {
 	switch {
 	case s.Logind == nil && s.Mask != "":
 		v.set(Unheld, "nothing waits for the pods: systemd-logind is masked by %s, so no agent can hold an inhibitor lock or hear of the shutdown.", s.Mask)
-		v.do("Unmask it, and restart the kubelet.", "systemctl unmask systemd-logind && systemctl start systemd-logind && systemctl restart kubelet")
+		v.addStep("Unmask it, and restart the kubelet.", "systemctl unmask systemd-logind && systemctl start systemd-logind && systemctl restart kubelet")
 	case s.Logind == nil:
 		v.set(Unknown, "cannot be told: systemd-logind could not be asked.")
 	case s.Logind.Limit() == 0 && (kubelet != nil || agent != nil):
@@ -82,11 +82,11 @@ func (s *State) Judge(isConfigOfAgent bool) Verdict {
 			if kubelet != nil { // it raises the limit itself, but only at its start
 				command += " && systemctl restart kubelet"
 			}
-			v.do("Remove InhibitDelayMaxSec=0 from "+file.Path+".", command)
+			v.addStep("Remove InhibitDelayMaxSec=0 from "+file.Path+".", command)
 		}
 	case kubelet != nil && agent != nil:
 		v.set(Lossy, "two agents stop the pods at the same time, the kubelet (PID %d) and %s (PID %d): each pod gets the shorter of their times.", kubelet.PID, agent.Who, agent.PID)
-		v.do("Set shutdownGracePeriod of the kubelet to 0s and restart it, or remove "+agent.Who+".", "")
+		v.addStep("Set shutdownGracePeriod of the kubelet to 0s and restart it, or remove "+agent.Who+".", "")
 	case kubelet != nil:
 		s.judgeKubelet(&v)
 	case agent != nil:
@@ -117,10 +117,10 @@ func (s *State) judgeKubelet(v *Verdict) {
 		v.set(Unknown, "the kubelet holds the inhibitor lock, and logind waits for up to %s; whether that covers its configuration could not be seen.", LimitText(s.Logind.Limit()))
 	case len(s.Config.Schedule()) == 0:
 		v.set(Unknown, "the kubelet holds the inhibitor lock for another configuration than it has now: %s has no shutdownGracePeriod.", s.ConfigSource)
-		v.do("Give what this prints with --config: it is the configuration that the kubelet uses.", "kubectl get --raw /api/v1/nodes/NODE/proxy/configz")
+		v.addStep("Give what this prints with --config: it is the configuration that the kubelet uses.", "kubectl get --raw /api/v1/nodes/NODE/proxy/configz")
 	case s.Logind.Limit() < needed:
 		v.set(Lossy, "the kubelet drains for up to %s, and the host goes down after %s in the middle of it%s.", LimitText(needed), LimitText(s.Logind.Limit()), s.byFileOrDefault())
-		v.because("The limit was lowered since the kubelet has taken its lock. After its next start it takes no lock at all.")
+		v.addReason("The limit was lowered since the kubelet has taken its lock. After its next start it takes no lock at all.")
 		s.addStepForKubelet(v, needed)
 	default:
 		v.set(Held, "the kubelet holds the inhibitor lock for up to %s.", LimitText(needed))
@@ -149,7 +149,7 @@ func (s *State) judgeAgent(v *Verdict, agent *login1.Lock, isConfigOfAgent bool)
 		v.Text += " Which pods lose time could not be seen: run it as root, or give the agent's configuration with --config."
 	}
 	if len(s.Config.Schedule()) > 0 {
-		v.because("The kubelet is configured to drain too (%s, %s): beside %s it should not.", s.ConfigSource, LimitText(s.neededByKubelet()), agent.Who)
+		v.addReason("The kubelet is configured to drain too (%s, %s): beside %s it should not.", s.ConfigSource, LimitText(s.neededByKubelet()), agent.Who)
 	}
 }
 
@@ -163,7 +163,7 @@ func (s *State) judgeByAgentStatus(v *Verdict) {
 		v.AddPods(s.Agent.PodCount, s.Agent.CutShort, s.Agent.LostSeconds)
 	}
 	if asked := duration.Of(s.Agent.AskedSeconds); s.Logind.Limit() < asked {
-		v.because("kubegrace-node asks for %s, and the host waits for %s%s.", LimitText(asked), LimitText(s.Logind.Limit()), s.byFile())
+		v.addReason("kubegrace-node asks for %s, and the host waits for %s%s.", LimitText(asked), LimitText(s.Logind.Limit()), s.byFile())
 		s.addStepForAgent(v, asked)
 	}
 }
@@ -172,7 +172,7 @@ func (s *State) judgeByAgentStatus(v *Verdict) {
 // agent's drop-in. Unlike the kubelet, the agent need not be restarted: it notices the new limit.
 func (s *State) addStepForAgent(v *Verdict, needed time.Duration) {
 	if file := s.fileOverriding(KubegraceDropIn); file != nil {
-		v.do(file.raiseToText(needed), reload)
+		v.addStep(file.raiseToText(needed), reload)
 	}
 }
 
@@ -181,7 +181,8 @@ func (f LimitFile) raiseToText(needed time.Duration) string {
 	return fmt.Sprintf("Set InhibitDelayMaxSec=%.0f or more in %s, or remove it there.", math.Ceil(needed.Seconds()), f.Path)
 }
 
-// byFile returns ", by FILE" with the file that sets the limit which logind uses now; "": no file does.
+// byFile names, at the end of a sentence, the file that sets the limit which logind uses now: ", by FILE". If no file does, it
+// returns "".
 func (s *State) byFile() string {
 	if file := s.lastFile(); file != nil && file.Limit() == s.Logind.Limit() {
 		return ", by " + file.Path
@@ -199,7 +200,7 @@ func (s *State) judgeAgentWithoutLock(v *Verdict) (isJudged bool) {
 	case s.Agent != nil:
 		v.set(Unheld, "nothing waits for the pods: kubegrace-node runs, and holds no lock.")
 		v.Why = append(v.Why, s.Agent.Missing...)
-		v.do("Read the log of the agent, which says why.", "journalctl --unit kubegrace-node")
+		v.addStep("Read the log of the agent, which says why.", "journalctl --unit kubegrace-node")
 	case s.couldNotSee("kubegrace-node"): // its socket exists, and this user may not open it
 		v.set(Unknown, "kubegrace-node runs, and holds no lock: this machine is drained, or nothing waits for its pods. Only the agent can say which.")
 	default:
@@ -219,12 +220,12 @@ func (s *State) judgeNoLock(v *Verdict) {
 		cause = "no kubelet runs here, and no other agent holds a lock."
 	case s.Logind.Preparing:
 		cause = "a shutdown is pending, during which logind grants no lock, and " + s.Kubelets[0].text() + " has none."
-		v.do("If the shutdown is called off: restart the kubelet, which tries once, at its start.", "systemctl restart kubelet")
+		v.addStep("If the shutdown is called off: restart the kubelet, which tries once, at its start.", "systemctl restart kubelet")
 	case s.ConfigSource == "":
 		cause = s.Kubelets[0].text() + " holds no lock; why could not be seen."
 	case len(s.Config.Schedule()) == 0:
 		cause = s.Kubelets[0].text() + " has no graceful node shutdown: it is off in " + s.ConfigSource + "."
-		v.do("Set shutdownGracePeriod and shutdownGracePeriodCriticalPods, and restart the kubelet.", "")
+		v.addStep("Set shutdownGracePeriod and shutdownGracePeriodCriticalPods, and restart the kubelet.", "")
 	case s.Logind.Limit() < needed:
 		cause = fmt.Sprintf("%s needs %s and takes no lock for less, and logind waits for %s only%s.", s.Kubelets[0].text(), LimitText(needed), LimitText(s.Logind.Limit()), s.byFileOrDefault())
 		s.addStepForKubelet(v, needed)
@@ -233,11 +234,11 @@ func (s *State) judgeNoLock(v *Verdict) {
 		s.addStepForKubelet(v, needed)
 	default:
 		cause = fmt.Sprintf("%s holds no lock, although logind's %s cover the %s of its configuration.", s.Kubelets[0].text(), LimitText(s.Logind.Limit()), LimitText(needed))
-		v.because("A kubelet tries to take its lock once, at its start, and fails if a shutdown is pending then or logind's limit is too low.")
-		v.do("Restart the kubelet.", "systemctl restart kubelet")
+		v.addReason("A kubelet tries to take its lock once, at its start, and fails if a shutdown is pending then or logind's limit is too low.")
+		v.addStep("Restart the kubelet.", "systemctl restart kubelet")
 	}
 	v.Text = "nothing waits for the pods: " + cause
-	v.because("Without a lock systemd ends all containers at once, with SIGTERM, and with SIGKILL 1m30s later by default: no preStop hook runs.")
+	v.addReason("Without a lock systemd ends all containers at once, with SIGTERM, and with SIGKILL 1m30s later by default: no preStop hook runs.")
 }
 
 // byFileOrDefault returns what byFile returns, and says in addition if the file overrides the kubelet's drop-in. If no file
@@ -260,14 +261,14 @@ func (s *State) addStepForKubelet(v *Verdict, needed time.Duration) {
 	file := s.fileOverridingKubelet()
 	switch {
 	case file == nil:
-		v.do("Restart the kubelet: no file sorts after its drop-in, so it can raise the limit itself.", "systemctl restart kubelet")
+		v.addStep("Restart the kubelet: no file sorts after its drop-in, so it can raise the limit itself.", "systemctl restart kubelet")
 	case s.isWriterGone(*file):
-		v.do("Remove the file, which an agent that no longer runs has left.", "rm "+file.Path+" && "+reload+" && systemctl restart kubelet")
+		v.addStep("Remove the file, which an agent that no longer runs has left.", "rm "+file.Path+" && "+reload+" && systemctl restart kubelet")
 	case !strings.HasPrefix(file.Path, "/etc/"):
-		v.do(fmt.Sprintf("Mask the file, or write one of its name with InhibitDelayMaxSec=%.0f or more.", needed.Seconds()),
+		v.addStep(fmt.Sprintf("Mask the file, or write one of its name with InhibitDelayMaxSec=%.0f or more.", needed.Seconds()),
 			"ln -s /dev/null /etc/systemd/logind.conf.d/"+path.Base(file.Path)+" && "+reload+" && systemctl restart kubelet")
 	default:
-		v.do(file.raiseToText(needed), reload+" && systemctl restart kubelet")
+		v.addStep(file.raiseToText(needed), reload+" && systemctl restart kubelet")
 	}
 }
 
@@ -295,7 +296,7 @@ func (s *State) addRemarks(v *Verdict) {
 	agents := map[string]string{"kubegrace": "kubegrace agent", "kubelet": "kubelet"} // by LimitFile.Writer
 	for _, file := range s.LimitFiles {
 		if s.isWriterGone(file) {
-			v.because("%s is left over from a %s that is gone; it sets logind's limit to %s.", file.Path, agents[file.Writer], LimitText(file.Limit()))
+			v.addReason("%s is left over from a %s that is gone; it sets logind's limit to %s.", file.Path, agents[file.Writer], LimitText(file.Limit()))
 		}
 	}
 	if s.Logind == nil {
@@ -306,10 +307,10 @@ func (s *State) addRemarks(v *Verdict) {
 		configured, source = file.Limit(), file.Path
 	}
 	if configured != s.Logind.Limit() && !s.hasUnreadFiles {
-		v.because("logind uses %s, and its files say %s (%s): it has not read them since they changed. It reads them at its next start.", LimitText(s.Logind.Limit()), LimitText(configured), source)
+		v.addReason("logind uses %s, and its files say %s (%s): it has not read them since they changed. It reads them at its next start.", LimitText(s.Logind.Limit()), LimitText(configured), source)
 	}
 	if s.Logind.Preparing && v.Status != Unheld {
-		v.because("A shutdown is pending now.")
+		v.addReason("A shutdown is pending now.")
 	}
 }
 

@@ -106,8 +106,8 @@ func (s Settings) configChange() Change {
 func (s Settings) limitChange(needed time.Duration) Change {
 	own := map[Agent]string{Kubelet: "99-kubelet.conf", Kubegrace: "zz-kubegrace.conf"}[s.agent]
 	lines := []string{"[Login]", fmt.Sprintf("InhibitDelayMaxSec=%.0f", math.Ceil(needed.Seconds()))}
-	if s.limitFile != "" {
-		return Change{Where: s.limitFile, Why: "it overrides the agent's " + own, Lines: lines}
+	if s.overridingFile != "" {
+		return Change{Where: s.overridingFile, Why: "it overrides the agent's " + own, Lines: lines}
 	}
 	return Change{Where: "the last file of systemd-analyze cat-config systemd/logind.conf", Lines: lines}
 }

@@ -32,9 +32,9 @@ type Settings struct {
 	schedule plan.Schedule
 	options  plan.Options
 
-	isOff         bool   // the configuration switches the graceful node shutdown off
-	limitFile     string // the logind file that sets the limit and overrides the agent's drop-in; "": not known
-	canRaiseLimit bool   // no file overrides the agent's drop-in
+	isOff          bool   // the configuration switches the graceful node shutdown off
+	overridingFile string // the logind file that sets the limit and overrides the agent's drop-in; "": not known
+	canRaiseLimit  bool   // no file overrides the agent's drop-in
 }
 
 // NewSettings makes the settings from a kubelet's configuration. A configuration that a kubelet refuses is an error. An
@@ -84,10 +84,10 @@ func (s Settings) takesNoLock() bool { return s.agent == Kubelet && s.limitIsToo
 func (s Settings) hostWaits() bool { return !s.isOff && !s.takesNoLock() }
 
 // OnMachine returns the settings for a machine whose logind has this limit; math.MaxInt64 means that there is none.
-// limitFile is the file that overrides the agent's drop-in, so that the agent cannot raise the limit; "": no file does.
-func (s Settings) OnMachine(limit time.Duration, limitFile string) Settings {
+// overridingFile is the file that overrides the agent's drop-in, so that the agent cannot raise the limit; "": no file does.
+func (s Settings) OnMachine(limit time.Duration, overridingFile string) Settings {
 	s = s.limitedTo(limit)
-	s.limitFile, s.canRaiseLimit = limitFile, limitFile == ""
+	s.overridingFile, s.canRaiseLimit = overridingFile, overridingFile == ""
 	return s
 }
 
@@ -102,7 +102,7 @@ func (s Settings) limitedTo(limit time.Duration) Settings {
 
 // Header returns what a document says about the agent and its configuration, as opposed to the nodes.
 func (s Settings) Header() Header {
-	h := Header{Agent: s.agent, Configuration: s.config.Shutdown, Off: s.isOff, NoLock: s.takesNoLock(), NeededSeconds: s.needed().Seconds(), LimitedBy: s.limitFile}
+	h := Header{Agent: s.agent, Configuration: s.config.Shutdown, Off: s.isOff, NoLock: s.takesNoLock(), NeededSeconds: s.needed().Seconds(), LimitedBy: s.overridingFile}
 	if s.options.Limit != 0 {
 		seconds := s.options.Limit.Seconds()
 		h.LimitSeconds = &seconds

@@ -26,25 +26,25 @@ type NodeReport struct {
 	Plan *nodeplan.Document `json:"plan,omitempty"`
 }
 
-// nodeReport shows a report: the verdict, what was seen, the reasons, what to do, what could not be seen, and the
-// plan.
-func (t *terminal) nodeReport(r NodeReport) {
-	t.paragraph("At the next systemctl poweroff: " + r.Verdict.Text)
+// showNodeReport shows what status has found: the verdict, what was seen, the reasons, what to do, what could not be seen,
+// and the plan.
+func (t *terminal) showNodeReport(r NodeReport) {
+	t.showParagraph("At the next systemctl poweroff: " + r.Verdict.Text)
 	seen := facts(r)
 	if len(seen) > 0 {
 		t.text.WriteByte('\n')
 	}
 	for _, fact := range seen {
 		const nameWidth = 11
-		t.wrapped(fmt.Sprintf("%-*s", nameWidth, fact.name), strings.Repeat(" ", nameWidth), fact.text)
+		t.showWrapped(fmt.Sprintf("%-*s", nameWidth, fact.name), strings.Repeat(" ", nameWidth), fact.text)
 	}
-	t.list("Why, and what else:", r.Verdict.Why)
+	t.showList("Why, and what else:", r.Verdict.Why)
 	if len(r.Verdict.Do) > 0 {
 		t.text.WriteString("\nWhat to do:\n")
 	}
 	for _, step := range r.Verdict.Do {
-		t.item(step.Text)
-		t.pasted(step.Command)
+		t.showItem(step.Text)
+		t.showLineToPaste(step.Command)
 	}
 	unseen := make([]string, 0, len(r.NotSeen))
 	for _, u := range r.NotSeen {
@@ -54,10 +54,10 @@ func (t *terminal) nodeReport(r NodeReport) {
 		}
 		unseen = append(unseen, line)
 	}
-	t.list("Not seen:", unseen)
+	t.showList("Not seen:", unseen)
 	if r.Plan != nil {
 		t.text.WriteByte('\n')
-		t.plan(*r.Plan)
+		t.showPlan(*r.Plan)
 	}
 }
 

@@ -26,17 +26,17 @@ func Write(format string, out io.Writer, d nodeplan.Document) error {
 	if format == HTML {
 		return writePlanPage(out, d)
 	}
-	return write(format, out, d, func(t *terminal) { t.plan(d) })
+	return write(format, out, d, func(t *terminal) { t.showPlan(d) })
 }
 
 // WriteMachine writes what was found on a machine.
 func WriteMachine(format string, out io.Writer, r NodeReport) error {
-	return write(format, out, r, func(t *terminal) { t.nodeReport(r) })
+	return write(format, out, r, func(t *terminal) { t.showNodeReport(r) })
 }
 
 // WriteReport writes what a shutdown has done, as a table, JSON or YAML.
 func WriteReport(format string, out io.Writer, r api.Report) error {
-	return write(format, out, r, func(t *terminal) { t.report(r) })
+	return write(format, out, r, func(t *terminal) { t.showReport(r) })
 }
 
 // write writes a value as JSON or YAML, or as a table, for which it calls show. A table is as wide as the environment

@@ -20,9 +20,9 @@ import (
 // noPodStopped is shown for a shutdown without pods.
 const noPodStopped = "No pod was stopped."
 
-// report shows what a shutdown has done: a row for each pod, a sentence about the shutdown, and what went
+// showReport shows what a shutdown has done: a row for each pod, a sentence about the shutdown, and what went
 // wrong.
-func (t *terminal) report(r api.Report) {
+func (t *terminal) showReport(r api.Report) {
 	rows := make([][]string, 1, 1+len(r.Shutdown.Pods))
 	rows[0] = []string{"POD", "PRIORITY", "GRANTED", "TOOK", "OUTCOME"}
 	problems := slices.Clone(r.Shutdown.Errors)
@@ -34,13 +34,13 @@ func (t *terminal) report(r api.Report) {
 		}
 	}
 	if len(rows) == 1 {
-		t.paragraph(noPodStopped)
+		t.showParagraph(noPodStopped)
 	} else {
 		t.text.WriteString(renderTable(rows))
 	}
 	t.text.WriteByte('\n')
-	t.paragraph(shutdownSentence(r))
-	t.list("What went wrong:", problems)
+	t.showParagraph(shutdownSentence(r))
+	t.showList("What went wrong:", problems)
 }
 
 // tookText says how long the stop of a pod took. It returns "" if the pod is not known to have ended.
@@ -195,7 +195,10 @@ func (p *row) addPodReport(r shutdown.PodReport, started, latest time.Time) {
 	if took := tookText(r); took != "" {
 		facts += ", took " + took
 	}
-	p.Facts = strings.TrimPrefix(p.Facts+"; "+facts, "; ")
+	if p.Facts != "" { // those of the plan
+		facts = p.Facts + "; " + facts
+	}
+	p.Facts = facts
 	problems := reportProblems(r)
 	// What has happened replaces what was planned: a pod that was to be cut short may have stopped in time.
 	p.Text, p.Bad = "", actual.Killed || actual.Open || len(problems) > 0

@@ -18,73 +18,73 @@ type terminal struct {
 	text  strings.Builder
 }
 
-// plan shows a plan: how long the host waits, the sum of all nodes, the proposals ("What to change"), the workloads
+// showPlan shows a plan: how long the host waits, the sum of all nodes, the proposals ("What to change"), the workloads
 // and nodes that lose most ("Where to begin"), and the nodes themselves.
-func (t *terminal) plan(d nodeplan.Document) {
+func (t *terminal) showPlan(d nodeplan.Document) {
 	for _, line := range hostLines(d.Header) {
-		t.paragraph(line)
+		t.showParagraph(line)
 	}
 	if d.Summary.NodeCount != 1 {
-		t.paragraph(sumLine(d.Summary))
+		t.showParagraph(sumLine(d.Summary))
 	}
 	hidesNodes := len(d.Nodes) < d.Summary.NodeCount
-	t.changes(d.Summary, hidesNodes)
+	t.showChanges(d.Summary, hidesNodes)
 	if rows := lossRows(d.Summary); rows != nil {
 		t.text.WriteString("\nWhere to begin:\n" + renderTable(rows))
 	}
 	if hidesNodes {
 		t.text.WriteByte('\n')
-		t.paragraph("--node NAME shows a node in full; -o html shows the lines to paste for every proposal.")
+		t.showParagraph("--node NAME shows a node in full; -o html shows the lines to paste for every proposal.")
 	}
 	for _, n := range d.Nodes {
-		t.node(n)
+		t.showNode(n)
 	}
 	if len(d.Nodes) > 0 {
 		t.text.WriteByte('\n')
-		t.paragraph("START and END are the latest possible times, counted from the announcement: a pod is told to stop as soon as all before it have ended.")
+		t.showParagraph("START and END are the latest possible times, counted from the announcement: a pod is told to stop as soon as all before it have ended.")
 	}
 	if slices.ContainsFunc(d.Nodes, nodeplan.Node.HasGuessedPriorities) {
-		t.paragraph("? A priority is guessed; -o json has the reasons.")
+		t.showParagraph("? A priority is guessed; -o json has the reasons.")
 	}
 }
 
-// changes shows what to change: the proposals and the outliers. With isBrief only the best proposal has its lines to
+// showChanges shows what to change: the proposals and the outliers. With isBrief only the best proposal has its lines to
 // paste, so that a plan of many nodes stays short.
-func (t *terminal) changes(s nodeplan.Summary, isBrief bool) {
+func (t *terminal) showChanges(s nodeplan.Summary, isBrief bool) {
 	outliers := outlierLines(s)
 	if len(s.Proposals)+len(outliers) > 0 {
 		fmt.Fprintf(&t.text, "\n%s:\n", changeTitle(s))
 	}
 	for i, proposal := range s.Proposals {
-		t.item(proposalText(proposal))
+		t.showItem(proposalText(proposal))
 		if isBest := i == 0; isBrief && !isBest {
 			continue
 		}
 		for _, change := range proposal.Changes {
-			t.wrapped("    ", "    ", placeText(change))
+			t.showWrapped("    ", "    ", placeText(change))
 			for _, line := range change.Lines {
-				t.pasted(line)
+				t.showLineToPaste(line)
 			}
 		}
 	}
 	for _, line := range outliers {
-		t.item(line)
+		t.showItem(line)
 	}
 }
 
-// node shows a node: its buckets with their pods, the hooks that are cut short, and the warnings.
-func (t *terminal) node(n nodeplan.Node) {
+// showNode shows a node: its buckets with their pods, the hooks that are cut short, and the warnings.
+func (t *terminal) showNode(n nodeplan.Node) {
 	sentence := fmt.Sprintf("Node %s: %s, %s", n.Name, CountText(n.PodCount, "pod"), lossText(n.CutShort, n.LostSeconds))
 	if n.ReleaseSeconds > 0 {
 		sentence += "; the inhibitor lock is released after " + duration.Seconds(n.ReleaseSeconds) + " at the latest"
 	}
 	t.text.WriteByte('\n')
-	t.paragraph(sentence + ".")
+	t.showParagraph(sentence + ".")
 	var hooks []string
 	warnings := slices.Clone(n.Warnings)
 	for _, bucket := range n.Buckets {
 		t.text.WriteByte('\n')
-		t.paragraph(bucketLine(bucket))
+		t.showParagraph(bucketLine(bucket))
 		if len(bucket.Pods) > 0 {
 			t.text.WriteString(podTable(bucket.Pods))
 		}
@@ -98,37 +98,37 @@ func (t *terminal) node(n nodeplan.Node) {
 			}
 		}
 	}
-	t.list("Hooks that are cut short:", hooks)
-	t.list("Warnings:", warnings)
+	t.showList("Hooks that are cut short:", hooks)
+	t.showList("Warnings:", warnings)
 }
 
-// list shows a title and a list. It shows nothing if the list is empty.
-func (t *terminal) list(title string, items []string) {
+// showList shows a title and a list. It shows nothing if the list is empty.
+func (t *terminal) showList(title string, items []string) {
 	if len(items) == 0 {
 		return
 	}
 	fmt.Fprintf(&t.text, "\n%s\n", title)
 	for _, item := range items {
-		t.item(item)
+		t.showItem(item)
 	}
 }
 
-// pasted shows a line that a reader may paste, so it is not wrapped. It shows nothing for "".
-func (t *terminal) pasted(line string) {
+// showLineToPaste shows a line that a reader may paste, so it is not wrapped. It shows nothing for "".
+func (t *terminal) showLineToPaste(line string) {
 	if line != "" {
 		fmt.Fprintf(&t.text, "      %s\n", clean(line))
 	}
 }
 
-// paragraph shows a text, wrapped to the width of the screen.
-func (t *terminal) paragraph(s string) { t.wrapped("", "", s) }
+// showParagraph shows a text, wrapped to the width of the screen.
+func (t *terminal) showParagraph(s string) { t.showWrapped("", "", s) }
 
-// item shows an item of a list, wrapped to the width of the screen.
-func (t *terminal) item(s string) { t.wrapped("  - ", "    ", s) }
+// showItem shows an item of a list, wrapped to the width of the screen.
+func (t *terminal) showItem(s string) { t.showWrapped("  - ", "    ", s) }
 
-// wrapped shows a text, wrapped to the width of the screen. Its first line begins with firstIndent, and its other
+// showWrapped shows a text, wrapped to the width of the screen. Its first line begins with firstIndent, and its other
 // lines with otherIndent, which has as many columns.
-func (t *terminal) wrapped(firstIndent, otherIndent, s string) {
+func (t *terminal) showWrapped(firstIndent, otherIndent, s string) {
 	indent := firstIndent
 	for line := range strings.SplitSeq(text.WrapSoft(clean(s), t.width-len(firstIndent)), "\n") {
 		fmt.Fprintln(&t.text, strings.TrimRight(indent+strings.TrimLeft(line, " "), " "))

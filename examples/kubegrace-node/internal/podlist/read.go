@@ -64,16 +64,21 @@ func asPodContainers(containers []container) (converted []v1.Container) {
 func (c *Cluster) Read(source string, r io.Reader) error {
 	buffered := bufio.NewReader(r)
 	head, _ := buffered.Peek(buffered.Size()) // an error occurs again when the rest is read
-	if !utilyaml.IsJSONBuffer(head) {
-		text, err := io.ReadAll(buffered)
-		if err != nil {
-			return fmt.Errorf("%s: failed to read: %w", source, err)
-		}
-		docs, err := document.Parse(source, text)
-		const areManifests = false
-		return errors.Join(err, c.addDocuments(docs, areManifests))
+	if utilyaml.IsJSONBuffer(head) {
+		return c.readJSON(source, buffered)
 	}
-	decoder := jsontext.NewDecoder(buffered)
+	text, err := io.ReadAll(buffered)
+	if err != nil {
+		return fmt.Errorf("%s: failed to read: %w", source, err)
+	}
+	docs, err := document.Parse(source, text)
+	const areManifests = false
+	return errors.Join(err, c.addDocuments(docs, areManifests))
+}
+
+// readJSON reads JSON values to the end and adds the objects to the cluster.
+func (c *Cluster) readJSON(source string, r io.Reader) error {
+	decoder := jsontext.NewDecoder(r)
 	const endOrInvalid = jsontext.Kind(0)
 	for decoder.PeekKind() != endOrInvalid {
 		var o object
