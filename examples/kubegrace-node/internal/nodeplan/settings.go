@@ -94,7 +94,7 @@ func (s Settings) OnMachine(limit time.Duration, overridingFile string) Settings
 // limitedTo returns the settings with another limit of the host; math.MaxInt64 means that there is none.
 func (s Settings) limitedTo(limit time.Duration) Settings {
 	if limit == math.MaxInt64 {
-		limit = 0
+		limit = 0 // which means in plan.Options that there is no limit
 	}
 	s.options.Limit = limit
 	return s

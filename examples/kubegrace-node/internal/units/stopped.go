@@ -22,8 +22,8 @@ type StoppedUnits struct {
 	Units []string `json:"units"`
 }
 
-// Stopped returns what this agent has stopped, or a previous one of the same boot; nil if that is nothing. The
-// caller must not change it.
+// Stopped returns what this agent, or a previous one of the same boot, has stopped; nil: nothing. The caller must not change
+// it.
 func (k *Keeper) Stopped() *StoppedUnits {
 	k.mu.Lock()
 	defer k.mu.Unlock()
