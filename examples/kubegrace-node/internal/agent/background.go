@@ -93,7 +93,7 @@ func (a *Agent) watchAPIServer(ctx context.Context) {
 		pauses = pausesBetweenWatches()
 	}
 	for {
-		client, err := a.opts.APIServer.Load()
+		client, err := a.opts.APIServer.LoadKubeconfig()
 		if err == nil {
 			err = podinfo.WatchAPIServer(ctx, client, a.opts.NodeName, a.opts.Info, synced)
 		}

@@ -24,7 +24,7 @@ var (
 	_ shutdown.StatusFlusher   = (*Client)(nil)
 	_ shutdown.ReadinessMarker = (*Client)(nil)
 
-	// errNotLoaded is the error of every report before Load has succeeded.
+	// errNotLoaded is the error of every report before LoadKubeconfig has succeeded.
 	errNotLoaded = errors.New("its kubeconfig could not be used yet")
 )
 
@@ -37,7 +37,7 @@ type Client struct {
 	gates      featuregate.FeatureGate
 	failures   *prometheus.CounterVec
 
-	reporter atomic.Pointer[apistatus.Reporter] // nil before Load
+	reporter atomic.Pointer[apistatus.Reporter] // nil before LoadKubeconfig
 }
 
 // New returns a Client that uses the kubeconfig at file, which need not exist yet. node is the name of the
@@ -57,9 +57,9 @@ func New(file, node string, gates featuregate.FeatureGate) *Client {
 // cancelled, because a newer one replaces it, does not count.
 func (c *Client) Failures() prometheus.Collector { return c.failures }
 
-// Load reads the kubeconfig. From then on reports are sent to its API server. Load returns a client for all
-// other requests, so that these cannot delay the reports.
-func (c *Client) Load() (kubernetes.Interface, error) {
+// LoadKubeconfig reads the kubeconfig. From then on reports are sent to its API server. LoadKubeconfig returns a client for
+// all other requests, so that these cannot delay the reports.
+func (c *Client) LoadKubeconfig() (kubernetes.Interface, error) {
 	config, err := Config(c.file)
 	if err != nil {
 		return nil, err
@@ -111,15 +111,15 @@ func (c *Client) RestoreReadiness(ctx context.Context, pod *v1.Pod) error {
 }
 
 // update makes one update with the reporter, and counts a failure by the kind of object. If the API server does not accept
-// the credentials, update loads the kubeconfig again, which may have new ones, and makes the update once more. Before Load
-// has succeeded, update fails at once.
+// the credentials, update loads the kubeconfig again, which may have new ones, and makes the update once more. Before
+// LoadKubeconfig has succeeded, update fails at once.
 func (c *Client) update(ctx context.Context, object string, call func(*apistatus.Reporter) error) error {
 	err := fmt.Errorf("%s: %w", c.file, errNotLoaded)
 	if reporter := c.reporter.Load(); reporter != nil {
 		err = call(reporter)
 	}
 	if apierrors.IsUnauthorized(err) {
-		if _, loadErr := c.Load(); loadErr != nil {
+		if _, loadErr := c.LoadKubeconfig(); loadErr != nil {
 			err = errors.Join(err, loadErr)
 		} else {
 			err = call(c.reporter.Load())

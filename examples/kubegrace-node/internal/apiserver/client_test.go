@@ -59,7 +59,7 @@ contexts: [{name: c, context: {cluster: c, user: u}}]
 users: [{name: u, user: {}}]
 current-context: c
 `), 0o600))
-	_, err := client.Load()
+	_, err := client.LoadKubeconfig()
 	require.NoError(t, err)
 	require.ErrorContains(t, client.PublishNode(t.Context(), shutdown.NodeState{ShuttingDown: true}), "no such rights")
 	requireFailures(failures{node: 1, pod: 1})
@@ -106,7 +106,7 @@ current-context: c
 	pod := &v1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web", UID: "uid"}, Status: v1.PodStatus{Phase: v1.PodFailed}}
 
 	writeKubeconfig("old")
-	_, err := client.Load()
+	_, err := client.LoadKubeconfig()
 	require.NoError(t, err)
 	require.ErrorContains(t, client.FlushPod(t.Context(), pod), "Unauthorized")
 	writeKubeconfig("new")

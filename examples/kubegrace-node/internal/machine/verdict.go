@@ -286,7 +286,7 @@ func (s *State) isWriterGone(file LimitFile) bool {
 	return false
 }
 
-// couldNotSee reports whether NotSeen names this.
+// couldNotSee reports whether NotSeen has something of this name.
 func (s *State) couldNotSee(what string) bool {
 	return slices.ContainsFunc(s.NotSeen, func(unseen Unseen) bool { return unseen.What == what })
 }
