@@ -33,7 +33,7 @@ type program struct {
 // asProgram is the environment variable with which this test binary is the agent.
 const asProgram = "KUBEGRACE_TEST_PROCESSAGENT"
 
-// TestMain runs the agent in a process that command starts, and the tests otherwise.
+// TestMain runs the agent if asProgram is set, as the function command does, and the tests otherwise.
 func TestMain(m *testing.M) {
 	if os.Getenv(asProgram) != "" {
 		main()

@@ -44,7 +44,7 @@ func (s *jobService) setStatus(status int) {
 	s.status = status
 }
 
-// ServeHTTP serves the requests of jobs.go one at a time. The handlers below are called with the mutex.
+// ServeHTTP serves the requests of jobs.go one at a time. The handlers below are called with the mutex locked.
 func (s *jobService) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	mux := http.NewServeMux()
 	mux.HandleFunc("PUT /jobs/{uid}", s.create)

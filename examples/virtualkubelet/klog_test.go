@@ -12,7 +12,7 @@ import (
 // asProgram is the environment variable with which this test binary is the program.
 const asProgram = "KUBEGRACE_TEST_VIRTUALKUBELET"
 
-// TestMain runs the program in a process that start starts, and the tests otherwise, for which it silences klog.
+// TestMain runs the program if asProgram is set, as the function start does. Otherwise it silences klog and runs the tests.
 func TestMain(m *testing.M) {
 	if os.Getenv(asProgram) != "" {
 		main()

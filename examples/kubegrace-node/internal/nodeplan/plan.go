@@ -200,7 +200,7 @@ func hooksOf(pod *v1.Pod, graceSeconds int64) (hooks []Hook) {
 }
 
 // sleepSeconds returns for how many seconds the command of a hook sleeps, so that the plan can tell whether the hook fits:
-// the first number that follows a word "sleep", also in a shell's script such as "nginx -s quit; sleep 20". If there is
+// the first number directly after a word "sleep", also in a shell's script such as "nginx -s quit; sleep 20". If there is
 // none, it returns nil: how long the hook takes is not known.
 func sleepSeconds(command []string) *int64 {
 	words := strings.Fields(strings.Join(command, " "))
