@@ -47,13 +47,13 @@ func (a *listingAgent) remove(pod *v1.Pod) {
 	a.pods = slices.DeleteFunc(a.pods, func(other *v1.Pod) bool { return other == pod })
 }
 
-// 1,000 goroutines list a pod and call Admit, while one calls Trigger. No pod is admitted after the announcement, and every pod
-// that was admitted before it is killed.
+// Each of 1,000 goroutines adds a pod to the agent's list and calls Admit, while another one calls Trigger. No pod is admitted after
+// the announcement, and every pod that was admitted before it is killed.
 func TestEveryAdmittedPodIsKilled(t *testing.T) {
 	const admissions = 1000
-	results := map[bool]int{} // the number of pods, by the result of Admit
+	results := map[bool]int{} // how many pods were admitted, and how many were refused
 	for round := range 10 {
-		inBubble(t, nil, func(t *testing.T, n *node) {
+		inBubble(t, noPods(), func(t *testing.T, n *node) {
 			agent := &listingAgent{}
 			n.opts.Source, n.opts.ListPods = nil, shutdown.ListPodsFunc(agent.list, nil)
 			n.run()

@@ -70,7 +70,7 @@ func TestACancellationTakesANewLockAndRevertsTheNodeState(t *testing.T) {
 // Each of 100 shutdowns begins to kill a pod that never ends, and is cancelled. It leaves one goroutine, that of the kill,
 // and no other: in the end there are 100 more goroutines and not several hundred.
 func TestCancelledShutdownsLeaveOnlyTheirKills(t *testing.T) {
-	inBubble(t, nil, func(t *testing.T, n *node) {
+	inBubble(t, noPods(), func(t *testing.T, n *node) {
 		n.killer.Default = shutdowntest.Behaviour{Hangs: true}
 		n.run()
 		const cycles = 100

@@ -116,8 +116,8 @@ func podFromDescription(t *testing.T, name string, description []string) *v1.Pod
 	return pod
 }
 
-// Each case of testdata/manager.yaml is one of the kubelet's own tests. With NoRollOver and without hooks, the manager does
-// what it demands, which check requires.
+// Each case of testdata/manager.yaml is one of the kubelet's own tests. With NoRollOver and no step but the kills, the
+// manager does what the case demands.
 func TestConformanceManager(t *testing.T) {
 	vectors := loadManagerVectors(t)
 	for _, c := range vectors.Cases {
@@ -129,16 +129,16 @@ func TestConformanceManager(t *testing.T) {
 	}
 }
 
-// Each hook takes no time, 300 ms, or an hour, which times out. That does not change the seconds of the kubelet's cases,
-// whether the host grants the requested delay or only the kubelet's sum (Total, the seconds of both buckets).
-func TestConformanceManagerWithHooks(t *testing.T) {
+// Each step that the kubelet does not have takes no time, 300 ms, or an hour, which times out. The seconds that pods get in the kubelet's
+// cases do not change, whether the host grants the requested delay or only the kubelet's sum (Total, the seconds of both buckets).
+func TestConformanceManagerWithOtherSteps(t *testing.T) {
 	vectors := loadManagerVectors(t)
 	for _, c := range vectors.Cases {
 		for _, takes := range []time.Duration{0, 300 * time.Millisecond, time.Hour} {
 			for name, limit := range map[string]time.Duration{"all is granted": 0, "the sum is granted": time.Duration(c.Total) * time.Second} {
-				subtestInBubble(t, c.Desc+", hooks take "+takes.String()+", "+name, vectors.podsOf(t, c), func(t *testing.T, n *node) {
+				subtestInBubble(t, c.Desc+", the steps take "+takes.String()+", "+name, vectors.podsOf(t, c), func(t *testing.T, n *node) {
 					n.opts.Plan.NoRollOver = true
-					setSlowHooks(n, takes)
+					setSlowSteps(n, takes)
 					n.host.Limit = limit
 					vectors.check(t, n, c)
 				})
@@ -147,9 +147,9 @@ func TestConformanceManagerWithHooks(t *testing.T) {
 	}
 }
 
-// setSlowHooks sets all hooks but Prepare, each of which takes the given time. Prepare would take time from the pods if the
+// setSlowSteps sets all steps but Prepare, each of which takes the given time. Prepare would take time from the pods if the
 // host grants only the kubelet's sum.
-func setSlowHooks(n *node, takes time.Duration) {
+func setSlowSteps(n *node, takes time.Duration) {
 	n.opts.Hold = func(ctx context.Context) error { return waitOrCancelled(ctx, takes) }
 	n.opts.Reporter = &shutdowntest.Reporter{PublishTakes: takes, MarkTakes: takes, FlushTakes: takes}
 	n.opts.Volumes = volumes(func(ctx context.Context, _ []*v1.Pod) error { return waitOrCancelled(ctx, takes) })
@@ -157,7 +157,7 @@ func setSlowHooks(n *node, takes time.Duration) {
 
 // In two cases of the kubelet's TestManager, which testdata/manager.yaml does not have, the host grants less than the sum
 // of the two buckets. The kubelet takes no lock then and returns an error. The manager takes the lock, shortens the
-// buckets in proportion, and sets Inhibitor.Err.
+// buckets in proportion, and sets Inhibitor.Err. The pods have no grace period of their own ("nil", as the kubelet names them).
 func TestConformanceManagerWhereTheHostGrantsLess(t *testing.T) {
 	for _, c := range []struct {
 		total, critical, granted int64
@@ -166,7 +166,7 @@ func TestConformanceManagerWhereTheHostGrantsLess(t *testing.T) {
 		{total: 30, critical: 10, granted: 5, kills: map[string]int64{"normal-nil": 3, "critical-nil": 1}}, // 2/3 and 1/3 of 5 s, in whole seconds
 		{total: 5, critical: 5, granted: 0, kills: map[string]int64{"normal-nil": 0, "critical-nil": 0}},
 	} {
-		for name, set := range map[string]func(*node){"no hook": func(*node) {}, "all hooks": enableAllSteps} {
+		for name, set := range map[string]func(*node){"kills only": func(*node) {}, "all steps but Prepare": setAllStepsButPrepare} {
 			t.Run(fmt.Sprintf("%d s of %d s, %s", c.granted, c.total, name), func(t *testing.T) {
 				pods := list(shutdowntest.Pod("normal-nil", regularPriority, noGrace), shutdowntest.Pod("critical-nil", criticalPriority, noGrace))
 				inBubble(t, pods, func(t *testing.T, n *node) {

@@ -150,8 +150,8 @@ type closerFunc func() error
 // Close calls the function.
 func (f closerFunc) Close() error { return f() }
 
-// Embedder code that hangs, panics or ends its goroutine delays neither the release of the lock, nor a cancellation, nor
-// the kills of other pods. Run waits up to ten seconds for calls that hang, and names them.
+// The manager calls code of the agent that embeds it. A call that hangs, panics or ends its goroutine delays neither the release of
+// the lock, nor a cancellation, nor the kills of other pods. Run waits up to ten seconds for calls that hang, and names them.
 func TestMisbehavingEmbedderCodeDelaysNothing(t *testing.T) {
 	for name, set := range misbehaviours {
 		for how, misbehave := range map[string]func(over <-chan struct{}){
@@ -218,8 +218,8 @@ func drainWithMisbehaviour(t *testing.T, m misbehaviour) {
 	close(over)
 }
 
-// The context of Run ends 2 s after the announcement. OnPlan takes 30 s, and Run waits for the 28 s that are left of it. Run
-// may wait that long: until 10 s after the end of the requested delay of 32.5 s, so until 42.5 s.
+// OnPlan takes 30 s, and the context of Run ends 2 s after the announcement. Run waits 28 s more, until OnPlan has returned. It would
+// wait until 42.5 s: 10 s after the end of the requested delay of 32.5 s.
 func TestRunWaitsForCallsUntilTenSecondsAfterTheHostsTime(t *testing.T) {
 	inBubble(t, list(shutdowntest.Pod("web", regularPriority, 5)), func(t *testing.T, n *node) {
 		n.opts.OnPlan = func(context.Context, plan.Plan) { <-time.After(30 * time.Second) }
@@ -243,8 +243,8 @@ func (e *nilError) Error() string { return e.text }
 // Is panics if e is nil. errors.Is calls it.
 func (e *nilError) Is(error) bool { return e.text == "" }
 
-// The killer of web and the reporter of etcd return nil pointers as errors, whose methods panic. That ends neither the
-// process nor the drain: web is not known to have ended, and only the status of etcd is not acknowledged.
+// KillPod for web, and FlushPod for etcd, return a nil pointer as an error: the methods of such an error panic. That ends neither the
+// process nor the drain: web is not known to have ended, and etcd's final status is not acknowledged. dns has neither fault.
 func TestAnErrorMayPanic(t *testing.T) {
 	inBubble(t, append(webAndEtcd(), shutdowntest.Pod("dns", criticalPriority, 60)), func(t *testing.T, n *node) {
 		n.opts.Reporter = flushFunc(func(pod *v1.Pod) error {
@@ -263,10 +263,10 @@ func TestAnErrorMayPanic(t *testing.T) {
 		n.announce()
 		n.advance(time.Minute)
 		report := n.lastReport()
-		require.NotEmpty(t, report.Pods[0].Error)
+		require.NotEmpty(t, podReport(t, report, "web").Error)
 		require.Equal(t, map[string]string{"web": "", "etcd": "Graceful", "dns": "Graceful"}, outcomes(report))
-		require.True(t, report.Pods[1].Unflushed)
-		require.False(t, report.Pods[2].Unflushed)
+		require.True(t, podReport(t, report, "etcd").Unflushed)
+		require.False(t, podReport(t, report, "dns").Unflushed)
 	})
 }
 
@@ -309,6 +309,6 @@ func TestAKillWhoseErrorHasAwaitIsNotRepeated(t *testing.T) {
 		n.advance(time.Minute)
 		require.Equal(t, 1, webKills)
 		require.Equal(t, 8*time.Second, n.killedAfter("etcd", began))
-		require.Equal(t, "Forced", n.lastReport().Pods[0].Outcome)
+		require.Equal(t, "Forced", podReport(t, n.lastReport(), "web").Outcome)
 	})
 }

@@ -70,16 +70,17 @@ const (
 // inSeconds converts whole seconds to a duration.
 func inSeconds(seconds int64) time.Duration { return time.Duration(seconds) * time.Second }
 
-// TestDrainMatchesTheKubeletsModel compares random drains with a model of the kubelet's drain. Every
-// difference has a class, and every class occurs in some drain.
+// TestDrainMatchesTheKubeletsModel compares random drains with a model of the kubelet's drain. They may differ only as the table of
+// internal/fork/README.md says: a class (type difference) is named after a row of it. Every class occurs in some drain, so that none
+// is in the table for nothing. A drain is played as in a fork of the kubelet (InFork), or as in another agent, which has more classes.
 //
 //	KUBEGRACE_SIM_SEEDS=1000000 go test -run TestDrainMatchesTheKubeletsModel -timeout 0 ./shutdown
 //	KUBEGRACE_SIM_SEED=4711 go test -run TestDrainMatchesTheKubeletsModel -v ./shutdown # one seed, with its timelines
 func TestDrainMatchesTheKubeletsModel(t *testing.T) {
-	const enough = 5_000 // for each class to occur
+	const enoughSeeds = 5_000 // for each class to occur
 	var mu sync.Mutex
 	occurs := map[bool]map[difference]int{false: {}, true: {}} // how often each class occurs; by InFork
-	played := seeds.Play(t, enough, func(t *testing.T, seed uint64) (func() string, error) {
+	played := seeds.Play(t, enoughSeeds, func(t *testing.T, seed uint64) (func() string, error) {
 		compared := compareDrains(t, randomDrain(seed))
 		mu.Lock()
 		defer mu.Unlock()
@@ -91,7 +92,9 @@ func TestDrainMatchesTheKubeletsModel(t *testing.T) {
 	for _, inFork := range []bool{false, true} {
 		t.Logf("in a fork: %t, differences: %v", inFork, occurs[inFork])
 		for class := range drainDifferences(inFork) {
-			require.False(t, played >= enough && occurs[inFork][class] == 0, "no seed has a difference of this class, in a fork: %t: %s", inFork, class)
+			if played >= enoughSeeds { // fewer, as with KUBEGRACE_SIM_SEED, need not have every class
+				require.NotZero(t, occurs[inFork][class], "no seed has a difference of this class, in a fork: %t: %s", inFork, class)
+			}
 		}
 	}
 }

@@ -27,8 +27,8 @@ func (n *node) setLimit(limit time.Duration) {
 // The host's limit is lowered to 15 s while the manager runs. Within ten seconds Inhibitor names the limit and the file that sets
 // it, an event warns, and the plan has less time. When the limit is removed, Inhibitor and Plan are as before.
 func TestALimitIsSeenWithinTenSeconds(t *testing.T) {
-	inBubble(t, nil, func(t *testing.T, n *node) {
-		useGreedyPods(n)
+	inBubble(t, noPods(), func(t *testing.T, n *node) {
+		setPodsThatUseAllTheirTime(n)
 		n.run()
 		before, planBefore := n.m.Inhibitor(), granted(n.m.Plan())
 		n.advance(time.Minute)
@@ -54,8 +54,8 @@ func TestALimitIsSeenWithinTenSeconds(t *testing.T) {
 
 // The host's limit is lowered to 15 s. A shutdown that begins 10 s later has the new limit, as planned.
 func TestAShutdownHasTheChangedLimit(t *testing.T) {
-	inBubble(t, nil, func(t *testing.T, n *node) {
-		useGreedyPods(n)
+	inBubble(t, noPods(), func(t *testing.T, n *node) {
+		setPodsThatUseAllTheirTime(n)
 		n.run()
 		n.setLimit(15 * time.Second)
 		n.advance(10 * time.Second)
@@ -88,7 +88,7 @@ func (s generousSession) RequestDelay(ctx context.Context, requested time.Durati
 // Options.Plan.Limit is 20 s, and the host grants an hour. The budget that Inhibitor returns is 20 s, both before and after the
 // host has answered.
 func TestTheBudgetIsNoLongerThanTheLimitOfTheOptions(t *testing.T) {
-	inBubble(t, nil, func(t *testing.T, n *node) {
+	inBubble(t, noPods(), func(t *testing.T, n *node) {
 		n.opts.Plan.Limit = 20 * time.Second
 		n.opts.Source = generousHost{n.host}
 		n.newManager()

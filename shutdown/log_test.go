@@ -166,7 +166,7 @@ func TestAKillerThatFindsNothingOfARunningPodIsLogged(t *testing.T) {
 
 // Without a source one log line says so.
 func TestAMissingSourceIsLogged(t *testing.T) {
-	inBubble(t, nil, func(t *testing.T, n *node) {
+	inBubble(t, noPods(), func(t *testing.T, n *node) {
 		n.opts.Source = nil
 		n.run()
 		require.Len(t, n.log.about("Options.Source is not set"), 1)
@@ -199,7 +199,7 @@ func TestFailuresAreLoggedOnce(t *testing.T) {
 
 // Repeated panics of ListPods are logged with their stack once. The report has one line.
 func TestAPanicOfListPodsIsLoggedOnce(t *testing.T) {
-	inBubble(t, nil, func(t *testing.T, n *node) {
+	inBubble(t, noPods(), func(t *testing.T, n *node) {
 		var calls atomic.Int32
 		n.opts.ListPods = func(context.Context) ([]*v1.Pod, error) { calls.Add(1); panic("a nil cache") }
 		n.run()

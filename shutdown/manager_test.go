@@ -22,7 +22,7 @@ import (
 // noPods is the list of a node without pods.
 func noPods() []*v1.Pod { return nil }
 
-// Each wrong option is rejected by name. ExampleNewManager has an error that names several of them.
+// The error names the wrong option, and says what is wrong. ExampleNewManager shows the error for several wrong options.
 func TestNewManagerRejectsWrongOptions(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "file")
 	require.NoError(t, os.WriteFile(file, nil, 0o600))
@@ -31,7 +31,7 @@ func TestNewManagerRejectsWrongOptions(t *testing.T) {
 		"Options.ListPods is required":                                                                  func(o *shutdown.Options) { o.ListPods = nil },
 		"Options.Killer is required":                                                                    func(o *shutdown.Options) { o.Killer = nil },
 		"Options.Node is required with Options.Events":                                                  func(o *shutdown.Options) { o.Events, o.Node = &recorder{}, nil },
-		"Options.StateDir is required with Options.RequireSt":                                           func(o *shutdown.Options) { o.RequireStateDir = true },
+		"Options.StateDir is required with Options.RequireStateDir":                                     func(o *shutdown.Options) { o.RequireStateDir = true },
 		"Options.Gates is a nil *shutdown_test.allOff":                                                  func(o *shutdown.Options) { o.Gates = (*allOff)(nil) },
 		"shutdownGracePeriodCriticalPods {20s} must be <= shutdownGracePeriod {10s}":                    func(o *shutdown.Options) { o.Config = config(10*time.Second, 20*time.Second) },
 		"requires feature gate GracefulNodeShutdown":                                                    func(o *shutdown.Options) { o.Gates = allOff{} },
@@ -93,7 +93,7 @@ func TestWithThePriorityGateOffOnlyTheTwoFieldsAreUsed(t *testing.T) {
 
 // A manager runs once, and Trigger works only while it runs.
 func TestAManagerRunsOnce(t *testing.T) {
-	inBubble(t, nil, func(t *testing.T, n *node) {
+	inBubble(t, noPods(), func(t *testing.T, n *node) {
 		m, err := shutdown.NewManager(n.opts)
 		require.NoError(t, err)
 		require.EqualError(t, m.Trigger(source.Event{}), "shutdown manager is not running")
@@ -107,11 +107,11 @@ func TestAManagerRunsOnce(t *testing.T) {
 	})
 }
 
-// silentHost is a source that does not answer.
-type silentHost struct{}
+// hostThatNeverAnswers is a source whose Connect does not return before its context ends.
+type hostThatNeverAnswers struct{}
 
 // Connect waits for the end of its context.
-func (silentHost) Connect(ctx context.Context) (source.Session, error) {
+func (hostThatNeverAnswers) Connect(ctx context.Context) (source.Session, error) {
 	<-ctx.Done()
 	return nil, context.Cause(ctx)
 }
@@ -124,11 +124,11 @@ func TestReadyIsClosedByRun(t *testing.T) {
 		locks int  // how many locks are held when Ready is closed
 	}{
 		"the lock is held":          {set: func(*node) {}, locks: 1},
-		"no source":                 {set: func(n *node) { n.opts.Source = nil }},
-		"the host has not answered": {set: func(n *node) { n.opts.Source = silentHost{} }, ended: true},
+		"there is no source":        {set: func(n *node) { n.opts.Source = nil }},
+		"the host has not answered": {set: func(n *node) { n.opts.Source = hostThatNeverAnswers{} }, ended: true},
 		"the context has ended":     {set: func(*node) {}, ended: true},
 	} {
-		subtestInBubble(t, name, nil, func(t *testing.T, n *node) {
+		subtestInBubble(t, name, noPods(), func(t *testing.T, n *node) {
 			test.set(n)
 			m, err := shutdown.NewManager(n.opts)
 			require.NoError(t, err)

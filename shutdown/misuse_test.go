@@ -50,24 +50,26 @@ func TestAManagerThatNewManagerHasNotMadeIsAnError(t *testing.T) {
 	}
 }
 
-// Before Run and after its end Inhibitor returns an error, because nobody watches the host. Without a host there is no lock
-// to be missed.
-func TestAMissingRunIsAnErrorOfInhibitor(t *testing.T) {
-	inBubble(t, nil, func(t *testing.T, n *node) {
+// Before Run and after its end nobody watches the host: Inhibitor returns an error. A Manager without a Source needs no lock, and so
+// returns no error.
+func TestInhibitorReturnsAnErrorUnlessRunRuns(t *testing.T) {
+	inBubble(t, noPods(), func(t *testing.T, n *node) {
 		n.newManager()
 		require.EqualError(t, n.m.Inhibitor().Err, "no inhibitor lock is held: Manager.Run has not been called")
-		require.Empty(t, n.m.Inhibitor().Off)
+		require.Empty(t, n.m.Inhibitor().Off, "it would say why no host is watched, but a Source is set")
 		n.run()
 		require.NoError(t, n.m.Inhibitor().Err)
 		n.end()
 		require.EqualError(t, n.m.Inhibitor().Err, "no inhibitor lock is held: Manager.Run has ended")
+
 		n.opts.Source = nil
 		n.newManager()
 		require.NoError(t, n.m.Inhibitor().Err)
 	})
 }
 
-// Admit logs once that Run was forgotten, if a host should be watched and Run has not been called within ten seconds.
+// Options.Source is set, but Run has not been called within ten seconds. The next Admit logs that Run was forgotten, and later ones
+// do not repeat it. Without a Source, or with Run, nothing is logged.
 func TestPodsThatAreAdmittedWithoutRunAreLogged(t *testing.T) {
 	for name, c := range map[string]struct {
 		hasSource, runs bool
@@ -75,9 +77,9 @@ func TestPodsThatAreAdmittedWithoutRunAreLogged(t *testing.T) {
 	}{
 		"Run is forgotten": {hasSource: true, lines: 1},
 		"Run is called":    {hasSource: true, runs: true},
-		"without a host":   {},
+		"without a Source": {},
 	} {
-		subtestInBubble(t, name, nil, func(t *testing.T, n *node) {
+		subtestInBubble(t, name, noPods(), func(t *testing.T, n *node) {
 			klog.SetLogger(n.log.Logger)
 			defer klog.SetLogger(klog.Logger{})
 			if !c.hasSource {
@@ -100,7 +102,7 @@ func TestPodsThatAreAdmittedWithoutRunAreLogged(t *testing.T) {
 
 // Run with a context that has ended returns nil. One log line says why nothing happens.
 func TestRunWithAnEndedContextIsLogged(t *testing.T) {
-	inBubble(t, nil, func(t *testing.T, n *node) {
+	inBubble(t, noPods(), func(t *testing.T, n *node) {
 		n.newManager()
 		ctx, end := context.WithCancel(klog.NewContext(t.Context(), n.log.Logger))
 		end()
@@ -130,7 +132,7 @@ func TestTerminateAllWithAnEndedContextKillsNoPod(t *testing.T) {
 
 // Trigger with a misspelt kind begins no shutdown. Its error lists the kinds.
 func TestTriggerRefusesAKindThatItDoesNotKnow(t *testing.T) {
-	inBubble(t, nil, func(t *testing.T, n *node) {
+	inBubble(t, noPods(), func(t *testing.T, n *node) {
 		n.run()
 		require.ErrorContains(t, n.m.Trigger(source.Event{Kind: "restart"}), `the kind of the event is "restart", it must be one of ["poweroff"`)
 		require.NoError(t, n.m.ShutdownStatus())
@@ -171,7 +173,7 @@ func TestAPodWithoutAnIdentityIsAnError(t *testing.T) {
 // PolicyDelete deletes no pods if Options.Reporter is no StatusFlusher. The error of TerminateAll, which has the errors of
 // the report, says so.
 func TestPolicyDeleteNeedsAReporterThatDeletes(t *testing.T) {
-	inBubble(t, nil, func(t *testing.T, n *node) {
+	inBubble(t, noPods(), func(t *testing.T, n *node) {
 		n.opts.Policy = func(source.Kind) shutdown.PodPolicy { return shutdown.PolicyDelete }
 		n.run()
 		_, err := n.m.TerminateAll(t.Context())
@@ -204,12 +206,12 @@ func TestPlanSurvivesAPriorityOfThatMisbehaves(t *testing.T) {
 }
 
 // The host grants 5 s, and web uses all of them. No time is left for the list before the second bucket, which has no pods.
-// That is no error of ListPods, which returns at once.
+// The report does not blame ListPods, which takes only 1 ms.
 func TestPodsThatUseAllTheTimeAreNoErrorOfTheList(t *testing.T) {
 	inBubble(t, list(shutdowntest.Pod("web", regularPriority, 30)), func(t *testing.T, n *node) {
 		n.setLimit(5 * time.Second)
 		n.opts.ListPods = func(context.Context) ([]*v1.Pod, error) {
-			<-time.After(time.Millisecond) // an informer needs less
+			<-time.After(time.Millisecond)
 			return n.currentPods(), nil
 		}
 		n.killer.Default = shutdowntest.Behaviour{Takes: time.Hour}
@@ -220,26 +222,26 @@ func TestPodsThatUseAllTheTimeAreNoErrorOfTheList(t *testing.T) {
 	})
 }
 
-// ListPods still lists pods whose kills have succeeded. One log line says so if a kill returned at once, as if it had only sent
-// the signal, or if it was over more than a second before the list. No line is logged for a pod that ended right before the
-// list, which may come from an informer, for a pod that had no container to stop, and for a pod whose status says that it has
-// ended.
-func TestPodsThatAreListedAfterTheirKillsAreLogged(t *testing.T) {
+// The list after the drain still has pods whose kills have succeeded. One log line says so if a kill took less than 10 ms, and so cannot
+// have stopped anything, or if it ended at least 1 s before the list. No line is logged for a pod that ended less than 1 s
+// before (an informer may lag), for a pod that had no container to stop, and for a pod that the list has as ended.
+func TestAListThatStillHasStoppedPodsIsLogged(t *testing.T) {
 	failed, terminated := shutdowntest.Pod("web", regularPriority, 30), shutdowntest.Pod("web", regularPriority, 30)
 	failed.Status.Phase = v1.PodFailed
 	terminated.Status.ContainerStatuses = []v1.ContainerStatus{{State: v1.ContainerState{Terminated: &v1.ContainerStateTerminated{}}}}
 	for name, c := range map[string]struct {
 		pods     []*v1.Pod
 		kill     shutdowntest.Behaviour
-		outcome  string // of the kills; "": that of shutdowntest.Killer
+		outcome  string // of the kills; "": the one that shutdowntest.Killer returns
 		isLogged bool
 	}{
-		"the kill returns at once":       {pods: webAndEtcd(), isLogged: true},
-		"the kill is long over":          {pods: webAndEtcd(), kill: shutdowntest.Behaviour{Takes: time.Second}, isLogged: true}, // that of web, when etcd has ended
-		"the kill is just over":          {pods: list(shutdowntest.Pod("web", regularPriority, 30)), kill: shutdowntest.Behaviour{Takes: time.Second}},
-		"nothing was to be stopped":      {pods: webAndEtcd(), outcome: "NotFound"},
-		"the pod has failed":             {pods: list(failed)},
-		"all containers have terminated": {pods: list(terminated)},
+		"the kills take no time": {pods: webAndEtcd(), isLogged: true},
+		// web's kill, and then etcd's, take 1 s each, and the list follows.
+		"a kill ended 1 s before the list":          {pods: webAndEtcd(), kill: shutdowntest.Behaviour{Takes: time.Second}, isLogged: true},
+		"the only kill ended right before it":       {pods: list(shutdowntest.Pod("web", regularPriority, 30)), kill: shutdowntest.Behaviour{Takes: time.Second}},
+		"no container was to be stopped":            {pods: webAndEtcd(), outcome: "NotFound"},
+		"the list has the pod as failed":            {pods: list(failed)},
+		"the list has its containers as terminated": {pods: list(terminated)},
 	} {
 		subtestInBubble(t, name, c.pods, func(t *testing.T, n *node) {
 			n.killer.Default = c.kill
@@ -263,10 +265,10 @@ func TestPodsThatAreListedAfterTheirKillsAreLogged(t *testing.T) {
 	}
 }
 
-// The API server refuses the node state or the readiness mark of etcd, and each final status, each for a reason of its own. The
-// report names each reason with what it is about, rather than the newest error of any call. In the first case the host grants
-// only the 30 s of the pods, so the node state is published while they are killed. etcd is killed last, and the drain no longer
-// waits for its status: the report only says that the time was spent.
+// The API server refuses the final statuses, and also the node state (first case) or the readiness mark of etcd (second case). The
+// report has each reason with what was refused, not only the newest error. In the first case the host grants only the 30 s of
+// the pods, so the node state is published while they are killed. The drain does not wait for the status of etcd, which is killed
+// last: for etcd the report only says that the time was spent.
 func TestTheReportSaysWhyTheAPIServerHasNotAcceptedSomething(t *testing.T) {
 	flush := func(*v1.Pod) error { <-time.After(time.Millisecond); return errors.New("no UID") }
 	const flushError = "failed to flush the final statuses of 2 pods: default/web: no UID; default/etcd: the time for it was spent"
@@ -319,20 +321,18 @@ func (failingMarker) MarkNotReady(_ context.Context, pod *v1.Pod) error {
 // RestoreReadiness does nothing.
 func (failingMarker) RestoreReadiness(context.Context, *v1.Pod) error { return nil }
 
-// A bucket of ShutdownGracePeriodByPodPriority (the list form) has 0 s, as if the name of its seconds were misspelt. One log
-// line of Run names its priority. With ShutdownGracePeriod and ShutdownGracePeriodCriticalPods (the two-field form) 0 s for
-// critical pods are the default, and are not logged.
+// A bucket of ShutdownGracePeriodByPodPriority has 0 s, as if the name of its seconds were misspelt. A log line of Run
+// names its priority. If ShutdownGracePeriod and ShutdownGracePeriodCriticalPods are used instead, 0 s for critical pods are the
+// default, and are not logged.
 func TestABucketWithoutTimeIsLogged(t *testing.T) {
 	for name, c := range map[string]struct {
 		config plan.Config
-		want   any
+		want   any // the logged priorities; nil: there is no such line
 	}{
-		"list form": {plan.Config{ShutdownGracePeriodByPodPriority: []plan.PodPriorityGracePeriod{
-			{Priority: 0}, {Priority: 1000, ShutdownGracePeriodSeconds: 10},
-		}}, []int32{0}},
-		"two-field form": {config(30*time.Second, 0), nil},
+		"ShutdownGracePeriodByPodPriority": {config(0, 0, priorityPeriod(0, 0), priorityPeriod(1000, 10)), []int32{0}},
+		"ShutdownGracePeriod":              {config(30*time.Second, 0), nil},
 	} {
-		subtestInBubble(t, name, nil, func(t *testing.T, n *node) {
+		subtestInBubble(t, name, noPods(), func(t *testing.T, n *node) {
 			n.opts.Config = c.config
 			n.run()
 			require.Equal(t, c.want, n.log.valuesWith("priorities")["priorities"])
@@ -343,7 +343,7 @@ func TestABucketWithoutTimeIsLogged(t *testing.T) {
 // NewManager rejects a timeout of more than a day, such as math.MaxInt64, because the host would be asked for that time. 24 h
 // are valid.
 func TestATimeoutOfMoreThanADayIsAnError(t *testing.T) {
-	inBubble(t, nil, func(t *testing.T, n *node) {
+	inBubble(t, noPods(), func(t *testing.T, n *node) {
 		n.opts.Plan.PrepareTimeout, n.opts.Plan.UnmountTimeout = math.MaxInt64, 24*time.Hour
 		_, err := shutdown.NewManager(n.opts)
 		require.EqualError(t, err, "invalid shutdown options: Options.Plan.PrepareTimeout is 2562047h47m16.854775807s, it must be at most 24h0m0s: the host is asked for this time")

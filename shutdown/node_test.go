@@ -68,8 +68,8 @@ func subtestInBubble(t *testing.T, name string, pods []*v1.Pod, test func(t *tes
 }
 
 // inBubbleWithState runs a test in a bubble, with a node that has an empty state folder. The test starts the manager
-// with runOnBoot(one).
-func inBubbleWithState(t *testing.T, pods []*v1.Pod, test func(t *testing.T, n *node, one *boot)) {
+// with runOnBoot(thisBoot).
+func inBubbleWithState(t *testing.T, pods []*v1.Pod, test func(t *testing.T, n *node, thisBoot *boot)) {
 	t.Helper()
 	dir := t.TempDir() // outside the bubble, so that it is removed after the manager has ended
 	inBubble(t, pods, func(t *testing.T, n *node) {
@@ -120,13 +120,13 @@ func (n *node) start(m *shutdown.Manager) {
 	go func() { n.ended <- m.Run(ctx) }()
 }
 
-// startOther starts another agent, without pods, with the state folder of n, on the same boot. It does not wait until the
+// startOtherAgent starts another agent, without pods, with the state folder of n, on the same boot. It does not wait until the
 // agent is ready.
-func (n *node) startOther(one *boot) *node {
+func (n *node) startOtherAgent(thisBoot *boot) *node {
 	n.t.Helper()
 	other := newNode(n.t, nil)
 	other.opts.StateDir = n.opts.StateDir
-	m, err := shutdown.NewManagerOn(other.opts, one.sinceBoot)
+	m, err := shutdown.NewManagerOn(other.opts, thisBoot.sinceBoot)
 	require.NoError(n.t, err)
 	other.start(m)
 	return other
@@ -248,6 +248,14 @@ func outcomes(report shutdown.Report) map[string]string {
 		all[pod.Name] = pod.Outcome
 	}
 	return all
+}
+
+// podReport returns the entry of a pod in a report.
+func podReport(t *testing.T, r shutdown.Report, name string) shutdown.PodReport {
+	t.Helper()
+	i := slices.Index(names(r), name)
+	require.GreaterOrEqual(t, i, 0, "the report has no pod %s", name)
+	return r.Pods[i]
 }
 
 // recorder records events.

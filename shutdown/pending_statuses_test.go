@@ -17,8 +17,8 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown/shutdowntest"
 )
 
-// An agent dies before the API server has accepted the final statuses. Two later agents cannot reach the API server either, and
-// refuse a pod whose status is pending. The next one sends each status, and the one after that sends none again.
+// An agent dies before the API server has accepted the final statuses. A second and a third agent cannot reach the API server
+// either, and refuse a pod whose status is pending. A fourth one sends each status, and a fifth one sends none again.
 func TestPendingStatusesAreSentByALaterAgent(t *testing.T) {
 	ended, static, hangs := shutdowntest.Pod("ended", regularPriority, 5), staticPod(), shutdowntest.Pod("hangs", regularPriority, 5)
 	for id, want := range map[string][]string{
@@ -26,18 +26,18 @@ func TestPendingStatusesAreSentByALaterAgent(t *testing.T) {
 		"next": {"ended", "hangs"},           // a reboot has ended the pod named hangs, and the static pod runs again
 	} {
 		t.Run("boot "+id, func(t *testing.T) {
-			inBubbleWithState(t, list(ended, static, hangs), func(t *testing.T, n *node, one *boot) {
+			inBubbleWithState(t, list(ended, static, hangs), func(t *testing.T, n *node, thisBoot *boot) {
 				c := &cluster{unreachable: true}
 				n.opts.Reporter = c
 				n.killer.Pods = map[string]shutdowntest.Behaviour{"hangs": {Hangs: true}, "ended": {Status: &v1.PodStatus{Phase: v1.PodSucceeded}}}
-				n.runOnBoot(one)
+				n.runOnBoot(thisBoot)
 				n.announce()
 				n.advance(time.Minute)
 				n.crash()
 				n.host.SetPending(nil)
-				nextBoot := one
+				nextBoot := thisBoot
 				if id == "next" {
-					nextBoot = &boot{id: id, began: time.Now().Add(30 * time.Minute)}
+					nextBoot = &boot{id: id, began: time.Now().Add(30 * time.Minute)} // sinceBoot says that it began 30 minutes ago
 				}
 
 				for range 2 {
@@ -70,12 +70,12 @@ func TestPendingStatusesAreSentByALaterAgent(t *testing.T) {
 // A pod hangs until the machine reboots. The agent of the next boot sends its final status, and deletes it, as PolicyDelete
 // says.
 func TestThePodOfAPreviousBootIsDeleted(t *testing.T) {
-	inBubbleWithState(t, list(shutdowntest.Pod("hangs", regularPriority, 5)), func(t *testing.T, n *node, one *boot) {
+	inBubbleWithState(t, list(shutdowntest.Pod("hangs", regularPriority, 5)), func(t *testing.T, n *node, thisBoot *boot) {
 		c := &cluster{}
 		n.opts.Reporter = c
 		n.opts.Policy = func(source.Kind) shutdown.PodPolicy { return shutdown.PolicyDelete }
 		n.killer.Default = shutdowntest.Behaviour{Hangs: true, IgnoresContext: true}
-		n.runOnBoot(one)
+		n.runOnBoot(thisBoot)
 		n.announce()
 		n.advance(time.Minute)
 		require.Empty(t, c.flushedPods(), "the pod has not ended")
@@ -91,10 +91,10 @@ func TestThePodOfAPreviousBootIsDeleted(t *testing.T) {
 // then sends the status and ends. The next manager admits the pod when its Run has read the log again.
 func TestAPodWithAPendingStatusIsRefusedBeforeRun(t *testing.T) {
 	web := shutdowntest.Pod("web", regularPriority, 5)
-	inBubbleWithState(t, list(web), func(t *testing.T, n *node, one *boot) {
+	inBubbleWithState(t, list(web), func(t *testing.T, n *node, thisBoot *boot) {
 		c := &cluster{unreachable: true}
 		n.opts.Reporter = c
-		n.runOnBoot(one)
+		n.runOnBoot(thisBoot)
 		n.announce()
 		n.advance(time.Minute)
 		next := &boot{id: "next", began: time.Now()}
@@ -117,9 +117,9 @@ func TestAPodWithAPendingStatusIsRefusedBeforeRun(t *testing.T) {
 // pending in the log: the pod is refused, and the next agent sends the status again.
 func TestAStatusThatIsAcknowledgedAfterRunStaysPending(t *testing.T) {
 	web := shutdowntest.Pod("web", regularPriority, 5)
-	inBubbleWithState(t, list(web), func(t *testing.T, n *node, one *boot) {
+	inBubbleWithState(t, list(web), func(t *testing.T, n *node, thisBoot *boot) {
 		n.opts.Reporter = &lateCluster{}
-		n.runOnBoot(one)
+		n.runOnBoot(thisBoot)
 		n.announce()
 		n.host.Cancel()
 		n.advance(time.Second)
@@ -128,7 +128,7 @@ func TestAStatusThatIsAcknowledgedAfterRunStaysPending(t *testing.T) {
 		require.False(t, n.admits(web), "the log still has its status")
 		c := &cluster{}
 		n.opts.Reporter = c
-		n.runOnBoot(one)
+		n.runOnBoot(thisBoot)
 		require.Equal(t, []string{"web"}, c.flushedPods())
 		require.True(t, n.admits(web))
 	})

@@ -18,14 +18,15 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown/shutdowntest"
 )
 
-// useGreedyPods gives a node two pods that request more time than there is and use all that they get.
-func useGreedyPods(n *node) {
+// setPodsThatUseAllTheirTime gives a node the pods web and etcd, which request 600 s, more than there is, and use all that they get.
+func setPodsThatUseAllTheirTime(n *node) {
 	n.killer.Default = shutdowntest.Behaviour{Takes: time.Hour}
 	n.setPods(shutdowntest.Pod("web", regularPriority, 600), shutdowntest.Pod("etcd", criticalPriority, 600))
 }
 
-// enableAllSteps gives a drain all steps but Prepare.
-func enableAllSteps(n *node) {
+// setAllStepsButPrepare gives a drain all steps but Prepare: it publishes the node state, calls Hold, marks pods as not ready, waits
+// for volumes, and sends final statuses.
+func setAllStepsButPrepare(n *node) {
 	n.opts.Reporter = &shutdowntest.Reporter{}
 	n.opts.Volumes = volumes(func(context.Context, []*v1.Pod) error { return nil })
 	n.opts.Hold = func(context.Context) error { return nil }
@@ -34,24 +35,24 @@ func enableAllSteps(n *node) {
 // The requested delay covers the kills and all other steps of a drain, and is at most Plan.Limit.
 func TestTheRequestedDelayCoversAllSteps(t *testing.T) {
 	const (
-		kills      = 32500 * time.Millisecond // the 30 s of the schedule, 2 s for containers that have used up their grace period, and a margin
+		kills      = 32500 * time.Millisecond // the 30 s of the schedule, 2 s for containers that have used up their grace period, and the margin of 500 ms
 		publishing = 2 * time.Second
 		hold       = 10 * time.Second
-		buckets    = 2 * 4 * time.Second // for each of the two buckets 1 s for marks, 2 s for volumes and 1 s for final statuses
+		buckets    = 2 * 4 * time.Second // for each of the two buckets: 1 s to mark its pods as not ready, 2 s for volumes, 1 s for final statuses
 	)
 	for name, c := range map[string]struct {
 		set  func(n *node)
 		want time.Duration
 	}{
-		"the kills alone":  {set: func(*node) {}, want: kills},
-		"all steps":        {set: enableAllSteps, want: kills + publishing + hold + buckets},
-		"a limit of 30 s":  {set: func(n *node) { enableAllSteps(n); n.opts.Plan.Limit = 30 * time.Second }, want: 30 * time.Second},
-		"a limit of 2 min": {set: func(n *node) { enableAllSteps(n); n.opts.Plan.Limit = 2 * time.Minute }, want: kills + publishing + hold + buckets},
-		"a negative limit": {set: func(n *node) { n.opts.Plan.Limit = -1 }, want: 0},
-		"1 s for Hold":     {set: func(n *node) { enableAllSteps(n); n.opts.Plan.HoldTimeout = time.Second }, want: kills + publishing + time.Second + buckets},
-		"no publishing":    {set: func(n *node) { enableAllSteps(n); n.opts.Plan.PublishTimeout = -1 }, want: kills + hold + buckets},
+		"the kills alone":       {set: func(*node) {}, want: kills},
+		"all steps but Prepare": {set: setAllStepsButPrepare, want: kills + publishing + hold + buckets},
+		"a limit of 30 s":       {set: func(n *node) { setAllStepsButPrepare(n); n.opts.Plan.Limit = 30 * time.Second }, want: 30 * time.Second},
+		"a limit of 2 min":      {set: func(n *node) { setAllStepsButPrepare(n); n.opts.Plan.Limit = 2 * time.Minute }, want: kills + publishing + hold + buckets},
+		"a negative limit":      {set: func(n *node) { n.opts.Plan.Limit = -1 }, want: 0},
+		"1 s for Hold":          {set: func(n *node) { setAllStepsButPrepare(n); n.opts.Plan.HoldTimeout = time.Second }, want: kills + publishing + time.Second + buckets},
+		"no publishing":         {set: func(n *node) { setAllStepsButPrepare(n); n.opts.Plan.PublishTimeout = -1 }, want: kills + hold + buckets},
 	} {
-		subtestInBubble(t, name, nil, func(t *testing.T, n *node) {
+		subtestInBubble(t, name, noPods(), func(t *testing.T, n *node) {
 			c.set(n)
 			n.run()
 			require.Equal(t, []time.Duration{c.want}, n.host.RequestedDelays())
@@ -60,22 +61,21 @@ func TestTheRequestedDelayCoversAllSteps(t *testing.T) {
 }
 
 // A host that grants the 30 s of the buckets, but no time for the other steps, causes neither an error in
-// Inhibitor.Err nor a warning. A host that grants one nanosecond less does.
+// Inhibitor.Err nor a warning event. If it grants one nanosecond less, there are both.
 func TestALimitThatCoversTheBucketsIsNoError(t *testing.T) {
 	for name, c := range map[string]struct {
-		limit    time.Duration
-		allSteps bool
-		isError  bool
+		limit          time.Duration
+		withOtherSteps bool
+		isError        bool
 	}{
-		"kills only, long enough": {limit: 30 * time.Second},
-		"kills only, too short":   {limit: 30*time.Second - 1, isError: true},
-		"all steps, long enough":  {limit: 30 * time.Second, allSteps: true},
-		"all steps, too short":    {limit: 30*time.Second - 1, allSteps: true, isError: true},
+		"kills only, long enough":            {limit: 30 * time.Second},
+		"kills only, too short":              {limit: 30*time.Second - 1, isError: true},
+		"all steps but Prepare, long enough": {limit: 30 * time.Second, withOtherSteps: true},
+		"all steps but Prepare, too short":   {limit: 30*time.Second - 1, withOtherSteps: true, isError: true},
 	} {
-		subtestInBubble(t, name, nil, func(t *testing.T, n *node) {
-			if c.allSteps {
-				enableAllSteps(n)
-				n.opts.Hold = nil
+		subtestInBubble(t, name, noPods(), func(t *testing.T, n *node) {
+			if c.withOtherSteps {
+				setAllStepsButPrepare(n)
 			}
 			n.host.Limit = c.limit
 			n.run()
@@ -83,6 +83,7 @@ func TestALimitThatCoversTheBucketsIsNoError(t *testing.T) {
 			require.True(t, n.m.Inhibitor().Held)
 			if c.isError {
 				require.ErrorContains(t, n.m.Inhibitor().Err, "at most")
+				require.Equal(t, []string{"Warning Shutdown " + n.m.Inhibitor().Err.Error()}, n.events.all())
 				return
 			}
 			require.NoError(t, n.m.Inhibitor().Err)
@@ -93,7 +94,7 @@ func TestALimitThatCoversTheBucketsIsNoError(t *testing.T) {
 }
 
 // Manager.Plan applies the host's limit or Plan.Limit, whichever is shorter. web and etcd have grace periods of 600 s
-// (useGreedyPods), and plain has none. The two buckets get 2/3 and 1/3 of the limit, in whole seconds. Without a schedule each
+// (setPodsThatUseAllTheirTime), and plain has none. The two buckets get 2/3 and 1/3 of the limit, in whole seconds. Without a schedule each
 // pod has its own grace period, or 30 s if it has none.
 func TestPlanAppliesTheLimitsOfHostAndOptions(t *testing.T) {
 	for name, c := range map[string]struct {
@@ -105,8 +106,8 @@ func TestPlanAppliesTheLimitsOfHostAndOptions(t *testing.T) {
 		"a host without a limit":      {func(n *node) { n.host.Limit = math.MaxInt64 }, map[string]int64{"web": 20, "plain": 20, "etcd": 10}},
 		"no schedule":                 {func(n *node) { n.opts.Config = plan.Config{} }, map[string]int64{"web": 600, "plain": 30, "etcd": 600}},
 	} {
-		subtestInBubble(t, name, nil, func(t *testing.T, n *node) {
-			useGreedyPods(n)
+		subtestInBubble(t, name, noPods(), func(t *testing.T, n *node) {
+			setPodsThatUseAllTheirTime(n)
 			n.setPods(append(n.currentPods(), shutdowntest.Pod("plain", regularPriority, noGrace))...)
 			c.set(n)
 			n.run()
@@ -115,19 +116,20 @@ func TestPlanAppliesTheLimitsOfHostAndOptions(t *testing.T) {
 	}
 }
 
-// Hold is under way when a second announcement comes after 1 s. Only an earlier deadline that leaves too little for Hold and the
-// kills changes the drain: Hold is cut off at once, and is not called again.
+// A second announcement comes 1 s after the first, while Hold (10 s) is under way. Hold and the kills take 42.5 s: 10 s, the 30 s of the
+// buckets, 2 s for containers that have used up their grace period, and the margin of 500 ms. If the new deadline leaves less, Hold is cut
+// off at once, is not called again, and the kills begin. Otherwise nothing changes.
 func TestOnlyAnEarlierDeadlineShortensADrain(t *testing.T) {
 	for name, c := range map[string]struct {
 		deadline time.Duration // after the first announcement
 		want     map[string]int64
 	}{
-		"much later than the drain's end":         {deadline: 20 * time.Minute, want: map[string]int64{"web": 20, "etcd": 10}},
-		"after the 42.5 s of Hold and the kills":  {deadline: 43 * time.Second, want: map[string]int64{"web": 20, "etcd": 10}},
-		"with the 30 s of the pods, 1 s has gone": {deadline: 30 * time.Second, want: map[string]int64{"web": 20 - 1, "etcd": 10}},
+		"20 min: far more than the drain needs":                            {deadline: 20 * time.Minute, want: map[string]int64{"web": 20, "etcd": 10}},
+		"43 s: enough for Hold and the kills":                              {deadline: 43 * time.Second, want: map[string]int64{"web": 20, "etcd": 10}},
+		"30 s: when 1 s has passed, it is 1 s less than the buckets' 30 s": {deadline: 30 * time.Second, want: map[string]int64{"web": 20 - 1, "etcd": 10}},
 	} {
-		subtestInBubble(t, name, nil, func(t *testing.T, n *node) {
-			useGreedyPods(n)
+		subtestInBubble(t, name, noPods(), func(t *testing.T, n *node) {
+			setPodsThatUseAllTheirTime(n)
 			holds := 0
 			n.opts.Hold = func(ctx context.Context) error {
 				holds++

@@ -56,7 +56,7 @@ var errNotSynced = errors.New("the informer is not synced")
 // wait, but etcd keeps the 10 s of the second bucket. The report has the error.
 func TestAListThatIsNotReadyDelaysTheFirstBucket(t *testing.T) {
 	for name, test := range map[string]struct {
-		pods   func(n *node, began time.Time, over <-chan struct{}) ([]*v1.Pod, error)
+		pods   func(n *node, began time.Time, testEnds <-chan struct{}) ([]*v1.Pod, error)
 		killed time.Duration // when web is killed, after the announcement; it ends a second later
 		web    int64         // the grace period of web, in whole seconds
 		err    string
@@ -66,16 +66,16 @@ func TestAListThatIsNotReadyDelaysTheFirstBucket(t *testing.T) {
 				panic("not made yet")
 			}
 			return n.currentPods(), nil
-		}, killed: (50 + 100 + 200) * time.Millisecond, web: 19, err: "the list of the pods failed: Options.ListPods panicked: not made yet"}, // after three growing pauses
+		}, killed: (50 + 100 + 200) * time.Millisecond /* three growing pauses */, web: 19 /* of 19.65 s */, err: "the list of the pods failed: Options.ListPods panicked: not made yet"},
 		"is not complete for 3 s": {pods: func(n *node, began time.Time, _ <-chan struct{}) ([]*v1.Pod, error) {
 			if time.Since(began) < 3*time.Second {
 				return nil, errNotSynced
 			}
 			return n.currentPods(), nil
 		}, killed: 3 * time.Second, web: 20 - 3, err: "the list of the pods failed: the informer is not synced"},
-		"never returns once": {pods: func(n *node, began time.Time, over <-chan struct{}) ([]*v1.Pod, error) {
+		"hangs, and is called again after 1 s": {pods: func(n *node, began time.Time, testEnds <-chan struct{}) ([]*v1.Pod, error) {
 			if time.Since(began) < time.Second {
-				<-over
+				<-testEnds
 			}
 			return n.currentPods(), nil
 		}, killed: time.Second, web: 20 - 1, err: "the list of the pods did not return in time"},
@@ -87,11 +87,11 @@ func TestAListThatIsNotReadyDelaysTheFirstBucket(t *testing.T) {
 		}, killed: 5 * time.Second, web: 20 - 5, err: "the list of the pods did not return in time"},
 	} {
 		subtestInBubble(t, name, webAndEtcd(), func(t *testing.T, n *node) {
-			over := make(chan struct{})
+			testEnds := make(chan struct{})
 			var announced atomic.Pointer[time.Time] // when the shutdown was announced; nil: not yet
 			n.opts.ListPods = func(context.Context) ([]*v1.Pod, error) {
 				if began := announced.Load(); began != nil {
-					return test.pods(n, *began, over)
+					return test.pods(n, *began, testEnds)
 				}
 				return n.currentPods(), nil
 			}
@@ -101,7 +101,7 @@ func TestAListThatIsNotReadyDelaysTheFirstBucket(t *testing.T) {
 			announced.Store(&began)
 			n.announce()
 			n.advance(time.Minute)
-			close(over)
+			close(testEnds)
 			require.Equal(t, test.killed, n.killedAfter("web", began))
 			require.Equal(t, test.killed+time.Second, n.killedAfter("etcd", began))
 			require.Equal(t, test.web, n.grantedSeconds()["web"])
@@ -152,7 +152,7 @@ func TestPriorityOfDecidesTheBucket(t *testing.T) {
 
 // Without pods the lock is released at once.
 func TestWithoutPodsTheLockIsReleasedAtOnce(t *testing.T) {
-	inBubble(t, nil, func(t *testing.T, n *node) {
+	inBubble(t, noPods(), func(t *testing.T, n *node) {
 		n.run()
 		n.advance(time.Second) // before that, the list may not be filled yet
 		began := time.Now()
@@ -165,7 +165,7 @@ func TestWithoutPodsTheLockIsReleasedAtOnce(t *testing.T) {
 // In the first second of an agent an empty list may not have been filled yet. The drain reads such a list again at the end
 // of that second, and kills the pods that were added since.
 func TestAListThatIsEmptyAtFirstIsReadAgain(t *testing.T) {
-	inBubble(t, nil, func(t *testing.T, n *node) {
+	inBubble(t, noPods(), func(t *testing.T, n *node) {
 		n.run()
 		began := time.Now()
 		n.announce()

@@ -57,6 +57,7 @@ func TestTheReportHasEachKill(t *testing.T) {
 			Kind: source.KindReboot, Origin: "logind", Started: began, Ended: at(20),
 			Pods: []shutdown.PodReport{
 				{Namespace: "default", Name: "web", UID: "uid-web", GrantedSeconds: 20, Started: began, Ended: at(20), Outcome: "GraceExceeded"},
+				// The fake killer returns the outcome Graceful beside the error.
 				{Namespace: "default", Name: "broken", UID: "uid-broken", GrantedSeconds: 5, Started: began, Outcome: "Graceful", Error: "no such sandbox: the kill is not retried"},
 				{Namespace: "default", Name: "etcd", UID: "uid-etcd", Priority: criticalPriority, Bucket: criticalPriority, GrantedSeconds: 10, Started: at(20), Ended: at(20), Outcome: "Graceful"},
 			},
@@ -64,12 +65,12 @@ func TestTheReportHasEachKill(t *testing.T) {
 	})
 }
 
-// The stored report has the pods from the first kill on, and an end when the drain is over. The pod stuck, which outlasts the drain,
-// gets its end in the report later. The agents of the next two boots read that report.
+// The stored report has the pods from the first kill on, and an end when the drain is over. The pod named stuck outlasts the drain,
+// and the report gets the end of that pod later. The agents of the next two boots read that report.
 func TestTheStoredReportFollowsTheShutdown(t *testing.T) {
-	inBubbleWithState(t, list(shutdowntest.Pod("web", regularPriority, 60), shutdowntest.Pod("stuck", regularPriority, 5)), func(t *testing.T, n *node, one *boot) {
+	inBubbleWithState(t, list(shutdowntest.Pod("web", regularPriority, 60), shutdowntest.Pod("stuck", regularPriority, 5)), func(t *testing.T, n *node, thisBoot *boot) {
 		n.killer.Pods = map[string]shutdowntest.Behaviour{"web": {Takes: 5 * time.Second}, "stuck": {Hangs: true, IgnoresContext: true}}
-		n.runOnBoot(one)
+		n.runOnBoot(thisBoot)
 		n.announce()
 		n.advance(time.Second)
 		require.Len(t, n.storedReport().Pods, 2)
@@ -78,12 +79,12 @@ func TestTheStoredReportFollowsTheShutdown(t *testing.T) {
 		n.advance(time.Minute)
 		require.JSONEq(t, asJSON(t, n.lastReport()), asJSON(t, n.storedReport()))
 		require.NotZero(t, n.storedReport().Ended, "the drain is over")
-		require.Zero(t, n.storedReport().Pods[1].Ended, "stuck has not ended")
+		require.Zero(t, podReport(t, n.storedReport(), "stuck").Ended)
 
 		n.killer.Release()
 		n.advance(time.Second)
 		stored := n.storedReport()
-		require.NotZero(t, stored.Pods[1].Ended, "stuck has ended")
+		require.NotZero(t, podReport(t, stored, "stuck").Ended)
 		for range 2 { // boots
 			require.JSONEq(t, asJSON(t, stored), asJSON(t, n.reportOfNextBoot()))
 		}
@@ -110,9 +111,9 @@ func TestMetricsFollowTheShutdown(t *testing.T) {
 		require.Equal(t, float64(began.Unix()+30), metricValue(t, reg, "kubelet_graceful_shutdown_end_time_seconds"))
 		require.Zero(t, metricValue(t, reg, "kubelet_graceful_shutdown_inhibitor_held"), "the lock is released")
 		require.Equal(t, map[string]float64{"Graceful": 1, "GraceExceeded": 1}, metricByLabel(t, reg, "kubelet_graceful_shutdown_pods_total"))
-		buckets, sum := histogram(t, reg, "kubelet_graceful_shutdown_bucket_duration_seconds")
+		buckets, seconds := histogram(t, reg, "kubelet_graceful_shutdown_bucket_duration_seconds")
 		require.Equal(t, uint64(2), buckets)
-		require.Equal(t, 30.0, sum)
+		require.Equal(t, 0.0+30.0, seconds, "web's bucket and slow's")
 		problems, err := testutil.GatherAndLint(reg)
 		require.NoError(t, err)
 		require.Empty(t, problems)
@@ -121,7 +122,7 @@ func TestMetricsFollowTheShutdown(t *testing.T) {
 
 // A pod that is refused during a shutdown is counted. After the cancellation the metrics show the new lock, until Run ends.
 func TestMetricsShowRefusedPodsAndTheNewLock(t *testing.T) {
-	inBubble(t, nil, func(t *testing.T, n *node) {
+	inBubble(t, noPods(), func(t *testing.T, n *node) {
 		reg := n.useMetrics()
 		n.run()
 		n.announce()
@@ -198,13 +199,13 @@ func histogram(t *testing.T, reg prometheus.Gatherer, name string) (count uint64
 	return 0, 0
 }
 
-// The agent of the next boot returns the stored report, has the times of the shutdown in its metrics, reverts the node's
-// state, and admits pods.
+// The agent of the next boot reads the report that the previous one has stored: LastReport returns it, and the metrics have the times of
+// that shutdown. The agent reverts the node's state, and admits pods.
 func TestTheAgentOfTheNextBootShowsTheStoredReport(t *testing.T) {
-	inBubbleWithState(t, webAndEtcd(), func(t *testing.T, n *node, one *boot) {
+	inBubbleWithState(t, webAndEtcd(), func(t *testing.T, n *node, thisBoot *boot) {
 		reporter := &shutdowntest.Reporter{}
 		n.opts.Reporter = reporter
-		n.runOnBoot(one)
+		n.runOnBoot(thisBoot)
 		n.advance(time.Second)
 		announced := time.Now()
 		n.announce()
@@ -232,9 +233,9 @@ func asJSON(t *testing.T, value any) string {
 	return string(data)
 }
 
-// The first shutdown is cancelled after 1 s, but web, which got 5 s, never ends. A second shutdown, for which the host waits
-// 5 s, begins 1 s later, and is over after these 5 s. Because web still runs, OnReport gets the report of the first shutdown
-// only 10 s after web's grace period, and so after the second one. LastReport still returns the report of the second one.
+// web never ends. A shutdown begins at 0 s, gives web 5 s, and is cancelled at 1 s. A second one begins at 2 s, has 5 s, and is over
+// at 7 s. OnReport gets the report of the first only at 15 s, because web still runs: 10 s after the grace period of web. At that
+// time LastReport still returns the report of the second shutdown.
 func TestLastReportIsThatOfTheLatestShutdown(t *testing.T) {
 	inBubble(t, []*v1.Pod{shutdowntest.Pod("web", regularPriority, 5)}, func(t *testing.T, n *node) {
 		var reported []source.Kind
@@ -246,7 +247,7 @@ func TestLastReportIsThatOfTheLatestShutdown(t *testing.T) {
 		n.host.Cancel()
 		n.advance(time.Second)
 		require.NoError(t, n.m.Trigger(source.Event{Kind: source.KindReboot, Deadline: time.Now().Add(5 * time.Second)}))
-		n.advance(13 * time.Second)
+		n.advance(13 * time.Second) // until 15 s
 
 		require.Equal(t, []source.Kind{source.KindUnknown}, reported, "the first shutdown, after the second one")
 		require.Equal(t, source.KindReboot, n.lastReport().Kind)

@@ -28,12 +28,12 @@ import (
 func TestAKilledAgentResumesWithTheSecondBucket(t *testing.T) {
 	for name, hasSource := range map[string]bool{"with a source": true, "without a source": false} {
 		t.Run(name, func(t *testing.T) {
-			inBubbleWithState(t, webAndEtcd(), func(t *testing.T, n *node, one *boot) {
+			inBubbleWithState(t, webAndEtcd(), func(t *testing.T, n *node, thisBoot *boot) {
 				if !hasSource {
 					n.opts.Source = nil
 				}
 				n.killer.Default = shutdowntest.Behaviour{Takes: time.Hour}
-				n.runOnBoot(one)
+				n.runOnBoot(thisBoot)
 				began := time.Now()
 				if hasSource {
 					n.host.Announce(source.Event{Origin: "test"})
@@ -45,7 +45,7 @@ func TestAKilledAgentResumesWithTheSecondBucket(t *testing.T) {
 				n.setPods(n.pods[1]) // web has ended
 				n.advance(3 * time.Second)
 
-				n.runOnBoot(one)
+				n.runOnBoot(thisBoot)
 				require.False(t, n.admitsNewPods())
 				require.Equal(t, map[string]int64{"etcd": 5}, n.grantedSeconds())
 				n.advance(time.Minute)
@@ -60,21 +60,21 @@ func TestAKilledAgentResumesWithTheSecondBucket(t *testing.T) {
 	}
 }
 
-// An agent is killed during a drain, and the next one starts 30 s after the announcement. It calls Prepare again, because it could
-// start pods too, but not Hold. The buckets keep their ends: web still has 2 s.
+// An agent is killed during a drain, and the next one starts 30 s after the announcement. It calls Prepare again, because the next agent
+// could start pods too, but not Hold. The buckets keep their ends: that of web ends at 32 s, so web still has 2 s.
 func TestAResumedDrainRepeatsPrepareButNotHold(t *testing.T) {
-	inBubbleWithState(t, webAndEtcd(), func(t *testing.T, n *node, one *boot) {
+	inBubbleWithState(t, webAndEtcd(), func(t *testing.T, n *node, thisBoot *boot) {
 		prepared, held := 0, 0
 		n.opts.Prepare = func(context.Context) error { prepared++; return nil }
 		n.opts.Hold = func(context.Context) error { held++; return nil }
 		n.killer.Default = shutdowntest.Behaviour{Takes: time.Hour}
-		n.runOnBoot(one)
+		n.runOnBoot(thisBoot)
 		n.host.Announce(source.Event{Deadline: time.Now().Add(50 * time.Second)})
 		n.advance(time.Second)
 		require.Equal(t, map[string]int64{"web": 20 + 2 + 10}, n.grantedSeconds(), "Prepare and Hold leave their 2 s and 10 s to web")
 		n.crash()
-		n.advance(29 * time.Second)
-		n.runOnBoot(one)
+		n.advance(29 * time.Second) // from 1 s to 30 s
+		n.runOnBoot(thisBoot)
 		n.advance(time.Minute)
 		require.Equal(t, map[string]int64{"web": 32 - 30, "etcd": 10}, n.grantedSeconds())
 		require.Equal(t, 2, prepared)
@@ -85,14 +85,14 @@ func TestAResumedDrainRepeatsPrepareButNotHold(t *testing.T) {
 // A host may announce a shutdown whose deadline is as late as a time.Duration allows, 292 years. The next
 // agent, 22 s later, resumes it: etcd has 8 s left of the 30 s of both buckets.
 func TestAShutdownWithoutALimitIsResumed(t *testing.T) {
-	inBubbleWithState(t, webAndEtcd(), func(t *testing.T, n *node, one *boot) {
+	inBubbleWithState(t, webAndEtcd(), func(t *testing.T, n *node, thisBoot *boot) {
 		n.killer.Default = shutdowntest.Behaviour{Takes: time.Hour}
-		n.runOnBoot(one)
+		n.runOnBoot(thisBoot)
 		n.host.Announce(source.Event{Deadline: time.Now().Add(math.MaxInt64)})
 		n.advance(22 * time.Second)
 		n.crash()
 		n.setPods(n.pods[1]) // web has ended
-		n.runOnBoot(one)
+		n.runOnBoot(thisBoot)
 		require.Equal(t, map[string]int64{"etcd": 8}, n.grantedSeconds())
 	})
 }
@@ -103,15 +103,15 @@ func TestAShutdownWithoutALimitIsResumed(t *testing.T) {
 // statuses, and 2 s for containers that have used up their grace period.
 func inBubbleAfterCrashAt22s(t *testing.T, test func(t *testing.T, n *node, boot *boot)) {
 	t.Helper()
-	inBubbleWithState(t, webAndEtcd(), func(t *testing.T, n *node, one *boot) {
+	inBubbleWithState(t, webAndEtcd(), func(t *testing.T, n *node, thisBoot *boot) {
 		n.killer.Default = shutdowntest.Behaviour{Takes: time.Hour}
 		reporter := &shutdowntest.Reporter{}
 		n.opts.Reporter, n.opts.Plan.PublishTimeout = reporterWithoutMarks{reporter}, -1
-		n.runOnBoot(one)
+		n.runOnBoot(thisBoot)
 		n.host.Announce(source.Event{Kind: source.KindReboot})
 		n.advance(22 * time.Second)
 		n.crash()
-		test(t, n, one)
+		test(t, n, thisBoot)
 	})
 }
 
@@ -132,14 +132,14 @@ func TestAnAgentThatHasTheLockResumesWithoutTheHost(t *testing.T) {
 // Trigger has announced a shutdown, and the agent is killed 2 s later. The next agent cannot reach the host and has no lock. After 5 s
 // it resumes the drain nevertheless, because the host has announced nothing.
 func TestADrainOfTriggerIsResumedWithoutTheHost(t *testing.T) {
-	inBubbleWithState(t, webAndEtcd(), func(t *testing.T, n *node, one *boot) {
+	inBubbleWithState(t, webAndEtcd(), func(t *testing.T, n *node, thisBoot *boot) {
 		n.killer.Default = shutdowntest.Behaviour{Takes: time.Hour}
-		n.runOnBoot(one)
+		n.runOnBoot(thisBoot)
 		require.NoError(t, n.m.Trigger(source.Event{}))
 		n.advance(2 * time.Second)
 		n.crash()
 		n.host.Script(func(h *shutdowntest.Host) { h.ConnectErr = errors.New("no bus") })
-		n.runOnBoot(one)
+		n.runOnBoot(thisBoot)
 		n.advance(5 * time.Second)
 		require.Equal(t, map[string]int64{"web": 20 - 2 - 5}, n.grantedSeconds())
 		n.advance(time.Minute)
@@ -150,15 +150,15 @@ func TestADrainOfTriggerIsResumedWithoutTheHost(t *testing.T) {
 // Trigger announces a shutdown, and the agent is killed 2 s later. On the next agent, which cannot reach the host, Trigger cancels
 // that shutdown: pods are admitted at once, and web keeps the rest of its 20 s. So does the agent after that, 1 s later.
 func TestTriggerCancelsTheShutdownOfAPreviousAgent(t *testing.T) {
-	inBubbleWithState(t, webAndEtcd(), func(t *testing.T, n *node, one *boot) {
+	inBubbleWithState(t, webAndEtcd(), func(t *testing.T, n *node, thisBoot *boot) {
 		n.killer.Default = shutdowntest.Behaviour{Takes: time.Hour}
-		n.runOnBoot(one)
+		n.runOnBoot(thisBoot)
 		require.NoError(t, n.m.Trigger(source.Event{}))
 		n.advance(2 * time.Second)
 		n.crash()
 		n.host.Script(func(h *shutdowntest.Host) { h.ConnectErr = errors.New("no bus") })
 
-		n.runOnBoot(one)
+		n.runOnBoot(thisBoot)
 		require.False(t, n.admitsNewPods())
 		require.NoError(t, n.m.Trigger(source.Event{Cancelled: true}))
 		require.True(t, n.admitsNewPods())
@@ -166,7 +166,7 @@ func TestTriggerCancelsTheShutdownOfAPreviousAgent(t *testing.T) {
 		require.Equal(t, map[string]int64{"web": 20 - 2}, n.grantedSeconds())
 		n.crash()
 
-		n.runOnBoot(one)
+		n.runOnBoot(thisBoot)
 		require.True(t, n.admitsNewPods(), "the log says that the shutdown was cancelled")
 		require.Equal(t, map[string]int64{"web": 20 - 3}, n.grantedSeconds())
 	})
@@ -251,10 +251,10 @@ func TestWallClockStepsDoNotMoveDeadlines(t *testing.T) {
 // cancelled before the next agent has marked or killed a pod. The next agent restores the readiness of both pods: it knows
 // the mark of web from the log, and that of etcd from the pod's condition in the list.
 func TestTheNextAgentRestoresReadiness(t *testing.T) {
-	inBubbleWithState(t, webAndEtcd(), func(t *testing.T, n *node, one *boot) {
+	inBubbleWithState(t, webAndEtcd(), func(t *testing.T, n *node, thisBoot *boot) {
 		reporter := &shutdowntest.Reporter{MarkTakes: 900 * time.Millisecond}
 		n.opts.Reporter = reporter
-		n.runOnBoot(one)
+		n.runOnBoot(thisBoot)
 		n.announce()
 		n.advance(500 * time.Millisecond)
 		n.crash()
@@ -263,7 +263,7 @@ func TestTheNextAgentRestoresReadiness(t *testing.T) {
 			<-time.After(100 * time.Millisecond) // so that the API server has accepted the node's state before
 			return n.currentPods(), nil
 		}
-		n.runOnBoot(one)
+		n.runOnBoot(thisBoot)
 		n.advance(300 * time.Millisecond)
 		n.host.Cancel()
 		n.advance(2 * time.Second)

@@ -58,9 +58,9 @@ func (n *node) runOnDisk(b *boot, fault func(step string) error) {
 	synctest.Wait()
 }
 
-// startReading starts a manager on a boot. Run of the manager needs the time in takes to read the log. startReading does not
-// wait until the manager is ready.
-func (n *node) startReading(b *boot, takes time.Duration) {
+// startWithSlowLog starts a manager on a boot. Its Run needs the time in takes to read the state log. startWithSlowLog does not wait
+// until the manager is ready.
+func (n *node) startWithSlowLog(b *boot, takes time.Duration) {
 	n.t.Helper()
 	var isRunning atomic.Bool // NewManager reads the log too, but at once
 	m, err := shutdown.NewManagerWith(n.opts, b.sinceBoot, func(step, path string) error {
@@ -107,11 +107,11 @@ func fileContains(path, text string) bool {
 // Neither state file can be used. The agent admits pods, and LastReport has no report. The report of the next shutdown
 // names both files, and that shutdown replaces them.
 func TestUnusableStateFilesAreReportedAndReplaced(t *testing.T) {
-	inBubbleWithState(t, webAndEtcd(), func(t *testing.T, n *node, one *boot) {
+	inBubbleWithState(t, webAndEtcd(), func(t *testing.T, n *node, thisBoot *boot) {
 		for _, file := range []string{timesFile, logFile} {
 			require.NoError(t, os.WriteFile(filepath.Join(n.opts.StateDir, file), []byte(`{"version":7}`), 0o644))
 		}
-		n.runOnBoot(one)
+		n.runOnBoot(thisBoot)
 		require.True(t, n.admitsNewPods())
 		_, ok := n.m.LastReport()
 		require.False(t, ok)
@@ -121,18 +121,18 @@ func TestUnusableStateFilesAreReportedAndReplaced(t *testing.T) {
 		require.Contains(t, named, timesFile)
 		require.Contains(t, named, logFile)
 		n.end()
-		n.runOnBoot(one)
+		n.runOnBoot(thisBoot)
 		require.Len(t, n.lastReport().Pods, 2, "the report of that shutdown was stored")
 	})
 }
 
-// The disk is full. Two shutdowns kill their pods and release the lock all the same. The report of each shutdown mentions
-// the disk once; so do the log, at the start and in each drain, and the error of Run.
+// The disk is full. Two shutdowns kill their pods and release the lock all the same. The report of each shutdown mentions the disk
+// once. Errors are logged at the start and in each drain, and Run returns one.
 func TestAFullDiskIsReportedOnceAndChangesNothing(t *testing.T) {
 	static := staticPod()
-	inBubbleWithState(t, append(webAndEtcd(), static), func(t *testing.T, n *node, one *boot) {
+	inBubbleWithState(t, append(webAndEtcd(), static), func(t *testing.T, n *node, thisBoot *boot) {
 		n.opts.Reporter = &cluster{}
-		n.runOnDisk(one, func(step string) error {
+		n.runOnDisk(thisBoot, func(step string) error {
 			if step == "write" {
 				return syscall.ENOSPC
 			}
@@ -146,18 +146,18 @@ func TestAFullDiskIsReportedOnceAndChangesNothing(t *testing.T) {
 			require.Contains(t, n.lastReport().Errors[0], "no space left on device")
 			n.host.Cancel()
 			n.advance(2 * time.Second)
-			require.True(t, n.admits(static), "although the withdrawal of its status is not stored")
+			require.True(t, n.admits(static), "a static pod starts again, although the withdrawal of its status is not stored")
 		}
 		require.Len(t, n.log.errors(), 3, "at the start, and in each drain")
 		require.ErrorIs(t, n.stopRun(), syscall.ENOSPC)
 	})
 }
 
-// The agent cannot lock the folder. It drains all the same, and writes nothing into the folder. The report of the next shutdown
-// says so, and that of the shutdown after it no longer does.
+// The agent cannot lock the state folder. It drains all the same, and writes nothing into the folder. The report of the first shutdown
+// says so, and that of the second one does not repeat it.
 func TestWithoutALockOnTheFolderNothingIsStored(t *testing.T) {
-	inBubbleWithState(t, webAndEtcd(), func(t *testing.T, n *node, one *boot) {
-		n.runOnDisk(one, func(step string) error {
+	inBubbleWithState(t, webAndEtcd(), func(t *testing.T, n *node, thisBoot *boot) {
+		n.runOnDisk(thisBoot, func(step string) error {
 			if step == "lock" {
 				return syscall.EROFS
 			}
@@ -180,9 +180,9 @@ func TestWithoutALockOnTheFolderNothingIsStored(t *testing.T) {
 // A write of the log hangs. The kills wait 100 ms for it, because the log should name the pods before they are killed, and
 // then begin all the same. The report says so.
 func TestAHangingWriteDelaysTheKillsBy100ms(t *testing.T) {
-	inBubbleWithState(t, webAndEtcd(), func(t *testing.T, n *node, one *boot) {
+	inBubbleWithState(t, webAndEtcd(), func(t *testing.T, n *node, thisBoot *boot) {
 		released := make(chan struct{})
-		n.runOnDisk(one, func(step string) error {
+		n.runOnDisk(thisBoot, func(step string) error {
 			if step == "write" {
 				<-released
 			}
@@ -201,9 +201,9 @@ func TestAHangingWriteDelaysTheKillsBy100ms(t *testing.T) {
 // The disk is full for 3 s, during which a cancellation must be stored. The write is repeated, although no other entry follows.
 // After 4 s the stored report says that the shutdown was cancelled.
 func TestAFailedWriteIsRepeated(t *testing.T) {
-	inBubbleWithState(t, nil, func(t *testing.T, n *node, one *boot) {
+	inBubbleWithState(t, noPods(), func(t *testing.T, n *node, thisBoot *boot) {
 		var fullUntil time.Time
-		n.runOnDisk(one, func(step string) error {
+		n.runOnDisk(thisBoot, func(step string) error {
 			if step == "write" && time.Now().Before(fullUntil) {
 				return syscall.ENOSPC
 			}
@@ -234,9 +234,9 @@ func TestWithoutABootIDOnlyTheKubeletsFileIsWritten(t *testing.T) {
 // The kubelet's state file has the start and the end of the shutdown. The end is zero while the shutdown is under way. The
 // pods use the 20 s and 10 s of their buckets, so that the shutdown ends after 30 s.
 func TestTheKubeletsFileHasTheTimesOfTheShutdown(t *testing.T) {
-	inBubbleWithState(t, webAndEtcd(), func(t *testing.T, n *node, one *boot) {
+	inBubbleWithState(t, webAndEtcd(), func(t *testing.T, n *node, thisBoot *boot) {
 		n.killer.Default = shutdowntest.Behaviour{Takes: time.Hour}
-		n.runOnBoot(one)
+		n.runOnBoot(thisBoot)
 		began := time.Now()
 		requireTimes := func(end time.Time) {
 			data, err := os.ReadFile(filepath.Join(n.opts.StateDir, timesFile))
@@ -264,9 +264,9 @@ func TestTheFirstSyncRunsBesideTheKills(t *testing.T) {
 		0:               {least: syncTakes, most: 2 * syncTakes},
 		5 * time.Second: {least: (5+5)*time.Second + syncTakes, most: (5+5)*time.Second + syncTakes},
 	} {
-		inBubbleWithState(t, webAndEtcd(), func(t *testing.T, n *node, one *boot) {
+		inBubbleWithState(t, webAndEtcd(), func(t *testing.T, n *node, thisBoot *boot) {
 			n.killer.Default = shutdowntest.Behaviour{Takes: killTakes}
-			n.runOnDisk(one, func(step string) error {
+			n.runOnDisk(thisBoot, func(step string) error {
 				if step == "sync" {
 					<-time.After(syncTakes)
 				}
@@ -286,9 +286,9 @@ func TestTheFirstSyncRunsBesideTheKills(t *testing.T) {
 // The state log has pending statuses. The next agent needs 6 s to read it, but waits only 5 s. It then admits pods, drains without the
 // log, and does not change it.
 func TestALogThatCannotBeReadIsKept(t *testing.T) {
-	inBubbleWithState(t, webAndEtcd(), func(t *testing.T, n *node, one *boot) {
-		next, before := n.leavePendingStatuses(one)
-		n.startReading(next, 6*time.Second)
+	inBubbleWithState(t, webAndEtcd(), func(t *testing.T, n *node, thisBoot *boot) {
+		next, before := n.leavePendingStatuses(thisBoot)
+		n.startWithSlowLog(next, 6*time.Second)
 		n.advance(4 * time.Second)
 		require.False(t, n.admitsNewPods())
 		n.advance(time.Second)
@@ -306,10 +306,10 @@ func TestALogThatCannotBeReadIsKept(t *testing.T) {
 
 // With RequireStateDir, Run returns an error if it cannot read the state log in time.
 func TestALogThatCannotBeReadEndsRunIfItIsRequired(t *testing.T) {
-	inBubbleWithState(t, webAndEtcd(), func(t *testing.T, n *node, one *boot) {
-		next, before := n.leavePendingStatuses(one)
+	inBubbleWithState(t, webAndEtcd(), func(t *testing.T, n *node, thisBoot *boot) {
+		next, before := n.leavePendingStatuses(thisBoot)
 		n.opts.RequireStateDir = true
-		n.startReading(next, 6*time.Second)
+		n.startWithSlowLog(next, 6*time.Second)
 		n.advance(time.Minute)
 		require.ErrorContains(t, n.stopRun(), "nothing is stored")
 		require.Equal(t, before, n.storedLog())
@@ -317,9 +317,9 @@ func TestALogThatCannotBeReadEndsRunIfItIsRequired(t *testing.T) {
 }
 
 // leavePendingStatuses runs an agent until the state log has pending statuses, and returns the next boot and the log.
-func (n *node) leavePendingStatuses(one *boot) (next *boot, log string) {
+func (n *node) leavePendingStatuses(thisBoot *boot) (next *boot, log string) {
 	n.opts.Reporter = &cluster{unreachable: true}
-	n.runOnBoot(one)
+	n.runOnBoot(thisBoot)
 	n.announce()
 	n.advance(time.Minute)
 	n.end()
@@ -339,9 +339,9 @@ func (n *node) storedLog() string {
 // The runtime is away when a shutdown is cancelled. web's kill fails every second for an hour, always with the same error.
 // The state log does not grow.
 func TestAKillThatKeepsFailingDoesNotFillTheDisk(t *testing.T) {
-	inBubbleWithState(t, webAndEtcd(), func(t *testing.T, n *node, one *boot) {
+	inBubbleWithState(t, webAndEtcd(), func(t *testing.T, n *node, thisBoot *boot) {
 		n.killer.Default = shutdowntest.Behaviour{Err: errors.New("the runtime is away")}
-		n.runOnBoot(one)
+		n.runOnBoot(thisBoot)
 		n.announce()
 		n.advance(3 * time.Second)
 		n.host.Cancel()

@@ -113,8 +113,9 @@ func TestStatusesAreSentTenAtATime(t *testing.T) {
 	}
 }
 
-// The server needs 970 ms for each ten of 500 final statuses. The host waits 36.5 s for the drain, which waits for the statuses until
-// 36 s, and then releases the lock. By then 370 are acknowledged (37 * 0.97 s = 35.9 s), and the report has an error.
+// 500 final statuses are sent ten at a time, and the server needs 970 ms for each. The host waits 36.5 s for the drain, which waits
+// for the statuses until 36 s, and then releases the lock. By then 37 * 10 are acknowledged (37 * 0.97 s = 35.9 s), and the report has
+// an error.
 func TestADrainWaitsForStatusesUntilItsTimeIsOver(t *testing.T) {
 	inBubble(t, manyPods(500), func(t *testing.T, n *node) {
 		server := newSlowServer(970 * time.Millisecond)
@@ -123,7 +124,7 @@ func TestADrainWaitsForStatusesUntilItsTimeIsOver(t *testing.T) {
 		began := time.Now()
 		n.host.Announce(source.Event{Deadline: began.Add(36500 * time.Millisecond)})
 		n.advance(36500 * time.Millisecond)
-		require.Len(t, server.acknowledged, 370)
+		require.Len(t, server.acknowledged, 37*10)
 		require.GreaterOrEqual(t, n.releasedAfter(began), 36*time.Second)
 		require.Less(t, n.releasedAfter(began), 36250*time.Millisecond, "half of the margin of 500 ms is left to the host")
 		require.Len(t, n.lastReport().Errors, 1)
@@ -203,8 +204,8 @@ func (slowMarker) MarkNotReady(context.Context, *v1.Pod) error {
 	return nil
 }
 
-// Ten MarkNotReady calls, as many as the manager makes at a time, go on after the kills, for which they come too late. They
-// delay no final status: all ten pods are killed after 1 s, and the API server has their statuses when they end, at 2 s.
+// Ten MarkNotReady calls, as many as the manager makes at a time, take 8 s. The drain waits only 1 s for them, then kills the ten pods.
+// The API server has the final statuses when the pods end, at 2 s: the calls that are still under way do not delay them.
 func TestMarksThatIgnoreTheirContextsDelayNoFinalStatus(t *testing.T) {
 	inBubble(t, manyPods(10), func(t *testing.T, n *node) {
 		reporter := &shutdowntest.Reporter{}

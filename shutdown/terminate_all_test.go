@@ -84,7 +84,7 @@ func TestCallsOfTerminateAllShareOneDrain(t *testing.T) {
 		// A later call drains nothing, although there is a new pod.
 		n.setPods(shutdowntest.Pod("late", regularPriority, 5))
 		later, err := n.m.TerminateAll(t.Context())
-		require.Error(t, err)
+		require.Error(t, err, "the first drain's error")
 		require.Equal(t, first, later)
 		require.Len(t, n.killer.Kills(), 2)
 	})
@@ -119,7 +119,7 @@ func TestTerminateAllContinuesAfterRun(t *testing.T) {
 //   - 30 s for the only bucket: without a schedule it is as long as the longest grace period of a pod, and at least 30 s;
 //   - 1 s for the list after the bucket.
 func TestTerminateAllEndsEvenIfListPodsAlwaysFails(t *testing.T) {
-	inBubble(t, nil, func(t *testing.T, n *node) {
+	inBubble(t, noPods(), func(t *testing.T, n *node) {
 		n.opts.Config = plan.Config{}
 		n.opts.ListPods = func(context.Context) ([]*v1.Pod, error) { return nil, errNotSynced }
 		n.newManager()
@@ -146,9 +146,10 @@ func TestTheReportOfALateTerminateAllHasTheRightTimes(t *testing.T) {
 		report := n.lastReport()
 		require.Equal(t, "TerminateAll", report.Origin)
 		require.Equal(t, began.Add(3*time.Second), report.Started)
-		require.Equal(t, began, report.Pods[0].Started)
-		require.Equal(t, began.Add(4*time.Second), report.Pods[0].Ended)
-		require.Equal(t, began.Add(8*time.Second), report.Pods[1].Ended)
+		web := podReport(t, report, "web")
+		require.Equal(t, began, web.Started)
+		require.Equal(t, began.Add(4*time.Second), web.Ended)
+		require.Equal(t, began.Add(8*time.Second), podReport(t, report, "etcd").Ended)
 	})
 }
 

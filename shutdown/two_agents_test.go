@@ -14,9 +14,9 @@ import (
 // seconds for the folder. Then it works without the folder, and its report says so. A third agent gets the folder
 // when the first one ends.
 func TestTheSecondAgentWorksWithoutTheStateFolder(t *testing.T) {
-	inBubbleWithState(t, webAndEtcd(), func(t *testing.T, n *node, one *boot) {
-		n.runOnBoot(one)
-		other := n.startOther(one)
+	inBubbleWithState(t, webAndEtcd(), func(t *testing.T, n *node, thisBoot *boot) {
+		n.runOnBoot(thisBoot)
+		other := n.startOtherAgent(thisBoot)
 		n.advance(200 * time.Millisecond)
 		require.Equal(t, 1, other.host.Held(), "the inhibitor lock")
 		require.False(t, other.admitsNewPods())
@@ -29,7 +29,7 @@ func TestTheSecondAgentWorksWithoutTheStateFolder(t *testing.T) {
 		other.end()
 
 		// A third agent starts, and then the first one ends.
-		third := n.startOther(one)
+		third := n.startOtherAgent(thisBoot)
 		n.advance(time.Second)
 		n.end()
 		n.advance(100 * time.Millisecond)
