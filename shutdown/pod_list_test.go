@@ -52,8 +52,8 @@ func newPodUnderTheName(pod *v1.Pod) *v1.Pod {
 
 var errNotSynced = errors.New("the informer is not synced")
 
-// ListPods fails, panics or hangs when the drain begins. web, in the first bucket of 20 s, waits for a list and loses the time of the
-// wait, but etcd keeps the 10 s of the second bucket. The report has the error.
+// ListPods fails, panics or hangs when the drain begins. The kill of web, in the first bucket of 20 s, waits for a list, and web loses
+// the time of the wait. etcd keeps the 10 s of the second bucket. The report has the error.
 func TestAListThatIsNotReadyDelaysTheFirstBucket(t *testing.T) {
 	for name, test := range map[string]struct {
 		pods   func(n *node, began time.Time, testEnds <-chan struct{}) ([]*v1.Pod, error)
@@ -84,7 +84,7 @@ func TestAListThatIsNotReadyDelaysTheFirstBucket(t *testing.T) {
 				<-time.After(5 * time.Second)
 			}
 			return n.currentPods(), nil
-		}, killed: 5 * time.Second, web: 20 - 5, err: "the list of the pods did not return in time"},
+		}, killed: 5 * time.Second /* a late list counts */, web: 20 - 5, err: "the list of the pods did not return in time"},
 	} {
 		subtestInBubble(t, name, webAndEtcd(), func(t *testing.T, n *node) {
 			testEnds := make(chan struct{})

@@ -42,7 +42,7 @@ func TestAKilledAgentResumesWithTheSecondBucket(t *testing.T) {
 				}
 				n.advance(22 * time.Second)
 				n.crash()
-				n.setPods(n.pods[1]) // web has ended
+				n.setPods(n.pods[1]) // etcd: web has ended
 				n.advance(3 * time.Second)
 
 				n.runOnBoot(thisBoot)
@@ -91,7 +91,7 @@ func TestAShutdownWithoutALimitIsResumed(t *testing.T) {
 		n.host.Announce(source.Event{Deadline: time.Now().Add(math.MaxInt64)})
 		n.advance(22 * time.Second)
 		n.crash()
-		n.setPods(n.pods[1]) // web has ended
+		n.setPods(n.pods[1]) // etcd: web has ended
 		n.runOnBoot(thisBoot)
 		require.Equal(t, map[string]int64{"etcd": 8}, n.grantedSeconds())
 	})
@@ -120,7 +120,7 @@ func inBubbleAfterCrashAt22s(t *testing.T, test func(t *testing.T, n *node, boot
 func TestAnAgentThatHasTheLockResumesWithoutTheHost(t *testing.T) {
 	inBubbleAfterCrashAt22s(t, func(t *testing.T, n *node, boot *boot) {
 		n.host.Script(func(h *shutdowntest.Host) { h.StoredLock, h.ConnectErr = true, errors.New("no bus") })
-		n.setPods(n.pods[1]) // web has ended
+		n.setPods(n.pods[1]) // etcd: web has ended
 		n.runOnBoot(boot)
 		n.advance(5*time.Second - time.Millisecond)
 		require.Empty(t, n.killer.Kills(), "it waits 5 s for the host")
@@ -227,7 +227,7 @@ func TestWallClockStepsDoNotMoveDeadlines(t *testing.T) {
 		t.Run("step of "+step.String(), func(t *testing.T) {
 			inBubbleAfterCrashAt22s(t, func(t *testing.T, n *node, boot *boot) {
 				began := time.Now().Add(-22 * time.Second)
-				n.setPods(n.pods[1]) // web has ended
+				n.setPods(n.pods[1]) // etcd: web has ended
 				n.moveStoredDates(step)
 				n.advance(3 * time.Second)
 				n.runOnBoot(boot)
