@@ -79,7 +79,7 @@ func TestCheckNamesTheInvalidField(t *testing.T) {
 		"budget.buckets[1].endNanoseconds 1 must not be less than that before it, 26000000000, or more than budget.endNanoseconds 42500000000":           func(s *timetable.Table) { s.Budget.Buckets[1].End = 1 },
 		"budget.buckets[1].endNanoseconds 42500000001 must not be less than that before it, 26000000000, or more than budget.endNanoseconds 42500000000": func(s *timetable.Table) { s.Budget.Buckets[1].End = 42500000001 },
 	} {
-		tt := table(time.Minute, plan.Options{Steps: allSteps()})
+		tt := tableWithin(time.Minute, plan.Options{Steps: allButPrepareAndHold()})
 		require.NoError(t, tt.Check())
 		change(tt)
 		require.EqualError(t, tt.Check(), want)

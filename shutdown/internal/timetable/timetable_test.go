@@ -34,16 +34,16 @@ func buckets(seconds ...int64) (s plan.Schedule) {
 	return s
 }
 
-// allSteps returns all steps but Prepare and Hold.
-func allSteps() plan.Steps {
+// allButPrepareAndHold returns all steps but these two.
+func allButPrepareAndHold() plan.Steps {
 	return plan.Steps{Publish: true, Readiness: true, Unmount: true, Statuses: true}
 }
 
-// noLimit is the argument limit for a host that waits without limit.
+// noLimit is the argument limit for a host that waits as long as the drain needs.
 const noLimit = time.Duration(0)
 
-// request returns a request with two buckets of 20 s and 10 s, and a host that waits for limit.
-func request(limit time.Duration, opts plan.Options) timetable.Request {
+// requestWithin returns a request for a timetable of two buckets, 20 s and 10 s, if the host waits for limit.
+func requestWithin(limit time.Duration, opts plan.Options) timetable.Request {
 	r := timetable.Request{Schedule: buckets(20, 10), Options: opts, Received: received()}
 	if limit != noLimit {
 		r.HostEnd = after(limit)
@@ -51,9 +51,9 @@ func request(limit time.Duration, opts plan.Options) timetable.Request {
 	return r
 }
 
-// table returns the timetable for request(limit, opts).
-func table(limit time.Duration, opts plan.Options) *timetable.Table {
-	return timetable.New(request(limit, opts))
+// tableWithin returns the timetable for requestWithin(limit, opts).
+func tableWithin(limit time.Duration, opts plan.Options) *timetable.Table {
+	return timetable.New(requestWithin(limit, opts))
 }
 
 // podWithGrace returns a pod with a grace period, in seconds.
@@ -64,43 +64,43 @@ func podWithGrace(seconds int64) *v1.Pod {
 // podWithoutGrace returns a pod without a grace period.
 func podWithoutGrace() *v1.Pod { return &v1.Pod{} }
 
-// The drain stops waiting (waitEnd) before the host's end, by the margin of 500 ms, or of 100 ms if the host
-// grants no more than the schedule. The lock is released half-way between the two. If the host grants more
-// than needed, the drain stops waiting when its steps are over:
+// The drain stops waiting (waitEnd) 500 ms before its end, or 100 ms before if it has no more time than the 30 s of the schedule. The
+// lock is released half-way between waitEnd and the end. The end is earlier than the steps need if the host or the operator grants less.
+// If both grant enough, the drain stops waiting when its steps are over:
 //
 //   - without other steps after 32 s: the schedule of 30 s, and 2 s for containers that have used up their grace period,
 //   - with all steps but Prepare and Hold after 42 s: 2 s more for publishing, and for each of the two buckets 1 s for
 //     NotReady, 2 s for volumes and 1 s for final statuses,
 //   - with every step after 54 s: 2 s more for Prepare and 10 s for Hold.
-func TestWaitsEndBeforeTheHost(t *testing.T) {
-	most := plan.Options{Steps: allSteps()} // all steps but Prepare and Hold
+func TestTheDrainStopsWaitingBeforeItsEnd(t *testing.T) {
+	most := plan.Options{Steps: allButPrepareAndHold()}
 	every := most
 	every.Steps.Prepare, every.Steps.Hold = true, true
-	limited := plan.Options{Steps: allSteps(), Limit: 20 * second} // by the operator of the node
+	limited := plan.Options{Steps: allButPrepareAndHold(), Limit: 20 * second} // by the operator of the node
 	for name, c := range map[string]struct {
-		limit              time.Duration // what the host grants; 0: no host waits
+		limit              time.Duration // what the host grants; noLimit: as long as the drain needs
 		opts               plan.Options
 		set                func(*timetable.Request) // nil: no step is over, and it is not known which buckets have pods
 		waitEnd, releaseBy time.Duration            // after the event
 	}{
-		"no host waits":                  {opts: most, waitEnd: 42 * second, releaseBy: 42250 * ms},
-		"half an hour":                   {limit: 30 * time.Minute, opts: most, waitEnd: 42 * second, releaseBy: 42250 * ms},
-		"the requested delay":            {limit: 42500 * ms, opts: most, waitEnd: 42 * second, releaseBy: 42250 * ms},
-		"the sum of the schedule":        {limit: 30 * second, opts: most, waitEnd: 29900 * ms, releaseBy: 29950 * ms},
-		"less than the schedule":         {limit: 10 * second, opts: most, waitEnd: 9900 * ms, releaseBy: 9950 * ms},
-		"the end has passed":             {limit: -second, opts: most},
-		"an operator's limit":            {opts: limited, waitEnd: 19900 * ms, releaseBy: 19950 * ms},
-		"an operator's limit is nearer":  {limit: 30 * second, opts: limited, waitEnd: 19900 * ms, releaseBy: 19950 * ms},
-		"an operator's limit is farther": {limit: 10 * second, opts: limited, waitEnd: 9900 * ms, releaseBy: 9950 * ms},
-		"an operator leaves nothing":     {limit: 30 * second, opts: plan.Options{Limit: -1}},
-		"no other steps":                 {limit: 30 * time.Minute, opts: plan.Options{}, waitEnd: 32 * second, releaseBy: 32250 * ms},
-		"every step":                     {opts: every, waitEnd: 54 * second, releaseBy: 54250 * ms},
-		"Prepare is over":                {opts: every, set: func(r *timetable.Request) { r.Prepared = true }, waitEnd: 52 * second, releaseBy: 52250 * ms},
-		"Hold is over":                   {opts: every, set: func(r *timetable.Request) { r.Held = true }, waitEnd: 44 * second, releaseBy: 44250 * ms},
-		"publishing is over":             {opts: every, set: func(r *timetable.Request) { r.Published = true }, waitEnd: 52 * second, releaseBy: 52250 * ms},
-		"one bucket has pods":            {limit: 10 * second, opts: most, set: func(r *timetable.Request) { r.Occupied = []bool{true, false} }, waitEnd: 9900 * ms, releaseBy: 9950 * ms},
+		"the host grants without limit":                           {limit: noLimit, opts: most, waitEnd: 42 * second, releaseBy: 42250 * ms},
+		"the host grants half an hour":                            {limit: 30 * time.Minute, opts: most, waitEnd: 42 * second, releaseBy: 42250 * ms},
+		"the host grants the requested delay":                     {limit: 42500 * ms, opts: most, waitEnd: 42 * second, releaseBy: 42250 * ms},
+		"the host grants the sum of the schedule":                 {limit: 30 * second, opts: most, waitEnd: 29900 * ms, releaseBy: 29950 * ms},
+		"the host grants less than the schedule":                  {limit: 10 * second, opts: most, waitEnd: 9900 * ms, releaseBy: 9950 * ms},
+		"the host's deadline has passed":                          {limit: -second, opts: most},
+		"the operator's limit of 20 s":                            {opts: limited, waitEnd: 19900 * ms, releaseBy: 19950 * ms},
+		"the operator's limit of 20 s, less than the host's 30 s": {limit: 30 * second, opts: limited, waitEnd: 19900 * ms, releaseBy: 19950 * ms},
+		"the operator's limit of 20 s, more than the host's 10 s": {limit: 10 * second, opts: limited, waitEnd: 9900 * ms, releaseBy: 9950 * ms},
+		"the operator's limit is negative: no time":               {limit: 30 * second, opts: plan.Options{Limit: -1}},
+		"no other steps":                                          {limit: 30 * time.Minute, opts: plan.Options{}, waitEnd: 32 * second, releaseBy: 32250 * ms},
+		"every step":                                              {opts: every, waitEnd: 54 * second, releaseBy: 54250 * ms},
+		"Prepare is over":                                         {opts: every, set: func(r *timetable.Request) { r.Prepared = true }, waitEnd: 52 * second, releaseBy: 52250 * ms},
+		"Hold is over":                                            {opts: every, set: func(r *timetable.Request) { r.Held = true }, waitEnd: 44 * second, releaseBy: 44250 * ms},
+		"publishing is over":                                      {opts: every, set: func(r *timetable.Request) { r.Published = true }, waitEnd: 52 * second, releaseBy: 52250 * ms},
+		"one bucket has pods: as if both had":                     {limit: 10 * second, opts: most, set: func(r *timetable.Request) { r.Occupied = []bool{true, false} }, waitEnd: 9900 * ms, releaseBy: 9950 * ms},
 	} {
-		r := request(c.limit, c.opts)
+		r := requestWithin(c.limit, c.opts)
 		if c.set != nil {
 			c.set(&r)
 		}
@@ -113,26 +113,26 @@ func TestWaitsEndBeforeTheHost(t *testing.T) {
 // The seconds of the two buckets add up to more than the longest time.Duration. The drain ends in more than 100 years, and not
 // in the past.
 func TestEndSaturates(t *testing.T) {
-	r := request(noLimit, plan.Options{})
+	r := requestWithin(noLimit, plan.Options{})
 	r.Schedule = buckets(math.MaxInt64, math.MaxInt64)
 	saturated := timetable.New(r)
 	require.True(t, saturated.WaitEnd().After(after(100*365*24*time.Hour)))
 }
 
 // Before the first bucket, the drain waits for Prepare, Hold and publishing, one after the other. If the host grants less
-// than requested, these waits are shortened before the pods' time; they end with the drain at the latest.
+// than the requested 54.5 s, these waits are shortened before the pods' 30 s are; they end with the drain at the latest.
 func TestWaitsBeforeTheFirstBucket(t *testing.T) {
-	opts := plan.Options{Steps: allSteps()}
+	opts := plan.Options{Steps: allButPrepareAndHold()}
 	opts.Steps.Prepare, opts.Steps.Hold = true, true
 	for limit, want := range map[time.Duration]struct{ holdEnd, publishEnd time.Duration }{
 		time.Hour:    {holdEnd: 12 * second, publishEnd: 14 * second}, // 2 s for Prepare and 10 s for Hold, and then 2 s for publishing
-		47500 * ms:   {holdEnd: 5 * second, publishEnd: 7 * second},   // 7 s less than the requested 54.5 s: Hold has 3 s
-		32 * second:  {holdEnd: 2 * second, publishEnd: 2 * second},   // Prepare keeps its 2 s, the others have none
+		47500 * ms:   {holdEnd: 5 * second, publishEnd: 7 * second},   // 7 s less than requested: of its 10 s, Hold has 3 s, after 2 s of Prepare
+		32 * second:  {holdEnd: 2 * second, publishEnd: 2 * second},   // the pods and Prepare keep their 30 s and 2 s, the others have none
 		1000 * ms:    {holdEnd: 500 * ms, publishEnd: 500 * ms},       // Prepare has at most half
 		150 * ms:     {holdEnd: 50 * ms, publishEnd: 50 * ms},         // the drain stops waiting 100 ms before the end
 		-time.Second: {holdEnd: 0, publishEnd: 0},
 	} {
-		tt := table(limit, opts)
+		tt := tableWithin(limit, opts)
 		require.Equal(t, after(want.holdEnd), tt.HoldEnd(), limit)
 		require.Equal(t, after(want.publishEnd), tt.PublishEnd(), limit)
 	}
@@ -141,9 +141,9 @@ func TestWaitsBeforeTheFirstBucket(t *testing.T) {
 // The host waits 35 s. Table.Plan returns what plan.New returns with the limit of 35 s, so the drain follows the plan that a
 // user sees.
 func TestPlanIsThatOfPackagePlan(t *testing.T) {
-	opts := plan.Options{Steps: allSteps()}
+	opts := plan.Options{Steps: allButPrepareAndHold()}
 	pods := []*v1.Pod{podWithGrace(99), podWithoutGrace()}
-	tt := table(35*second, opts)
+	tt := tableWithin(35*second, opts)
 	opts.Limit = 35 * second
 	require.Equal(t, plan.New(buckets(20, 10), pods, opts), tt.Plan(pods))
 }
@@ -224,21 +224,22 @@ func endTimes(tt *timetable.Table) (ends []time.Time) {
 	return append(ends, tt.WaitEnd(), tt.At(tt.Budget.End))
 }
 
-// During the first 20 s of a drain another announcement moves the end of the drain 0 to 4 s earlier. The second bucket loses
-// at most as much of its 10 s. This holds with little, some and ample time of the host, with and without the steps besides
-// the kills (allSteps), with and without NoRollOver, and for pods with and without a grace period.
-func TestADeadlineDuringABucketTakesNoMoreThanItMust(t *testing.T) {
-	for _, opts := range []plan.Options{{}, {NoRollOver: true}, {Steps: allSteps()}, {Steps: allSteps(), NoRollOver: true}} {
+// A drain of two buckets (20 s and 10 s) is under way when a new announcement moves its end 0 to 4 s earlier, at any time in the
+// first bucket. The second bucket loses no more than these seconds. This holds if the host waits 30 s, 35 s or an hour, with and
+// without steps besides the kills, with and without NoRollOver, and for pods with and without a grace period.
+func TestALaterAnnouncementShortensABucketNoMoreThanItMust(t *testing.T) {
+	for _, opts := range []plan.Options{{}, {NoRollOver: true}, {Steps: allButPrepareAndHold()}, {Steps: allButPrepareAndHold(), NoRollOver: true}} {
 		for _, limit := range []time.Duration{30 * second, 35 * second, time.Hour} {
-			first := table(limit, opts)
-			secondBegins := first.At(first.Budget.Buckets[0].End)
+			before := tableWithin(limit, opts)
+			secondBegins := before.At(before.Budget.Buckets[0].End)
 			for earlier := time.Duration(0); earlier <= 4*second; earlier += second {
 				for passed := time.Duration(0); passed <= 20*second; passed += 100 * ms {
-					r := request(noLimit, opts)
-					r.Received, r.HostEnd, r.Old = after(passed), first.At(first.Budget.End-earlier), first
-					made := timetable.New(r)
+					r := requestWithin(noLimit, opts)
+					r.Received, r.HostEnd = after(passed), before.At(before.Budget.End-earlier)
+					r.Old = before // New shortens this timetable
+					shortened := timetable.New(r)
 					for _, p := range []*v1.Pod{podWithGrace(99), podWithoutGrace()} {
-						window := made.Window(1, secondBegins)
+						window := shortened.Window(1, secondBegins)
 						require.GreaterOrEqual(t, window.Seconds(p, secondBegins), 10-int64(earlier/second), "%v within %v, %v earlier after %v", opts, limit, earlier, passed)
 					}
 				}
