@@ -13,9 +13,9 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown/source"
 )
 
-// 200 times, the host announces a shutdown, which begins to kill one more pod that never ends, and then cancels it. What the
-// agent keeps does not grow with the number of shutdowns: each pod has one kill in flight and knows at most two later shutdowns, and
-// each shutdown has had one report.
+// 200 times, the host announces a shutdown, which begins to kill one more pod that never ends, and then cancels it. Nothing grows
+// with the number of shutdowns but the number of pods: each pod has one kill in flight and at most two numbers of later shutdowns. Each
+// shutdown has one report.
 func TestCancelledShutdownsLeaveNothingBehind(t *testing.T) {
 	const cycles = 200
 	c := node.Config{Schedule: plan.Schedule{{Priority: 0, Seconds: 20}, {Priority: 1000, Seconds: 10}}}

@@ -332,9 +332,9 @@ func input(in ...node.Input) func(*rig) string {
 // Each row of the table brings an agent into a state (begin) and passes an input (do). It says the effects (did) of the
 // input, the state that follows (then), and whether pods are then refused (refuses).
 //
-// Effects: "publish" publishes the shutdown, and "clear" that there is none; "suspend" keeps the lock until a time, and
-// "holdagain" takes it for the next shutdown; "tell" sends a final status. If do returns names of pods instead of effects,
-// did has these names.
+// Effects: "publish" publishes the shutdown, and "clear" that there is none; "keeplock" keeps the lock until a time, "releaselock"
+// releases it, "retakelock" tries to get it back, and "takenextlock" takes it for the next shutdown; "tell" sends a final status;
+// "report" passes the report, and "log" writes a log line. If do returns names of pods instead of effects, did has these names.
 //
 // The seconds of the kills: 15 is the grace period of the pods. 13 is what is left of it 2 s after the first kill; 8 is what is
 // left another 5 s later. 6 is the share of low if the host leaves 10 s for buckets of 20 s and 10 s: two thirds, rounded down.
@@ -354,7 +354,7 @@ func TestStateTransitions(t *testing.T) {
 		refuses bool
 		did     string
 	}{
-		{"none", none, "event", func(r *rig) string { return r.inputs(r.hostAnnounces(hostWaits)) }, node.StateDraining, refuses, "keeplock, publish, keeplock, kill low with 15"},
+		{"none", none, "the host announces", func(r *rig) string { return r.inputs(r.hostAnnounces(hostWaits)) }, node.StateDraining, refuses, "keeplock, publish, keeplock, kill low with 15"},
 		{"none", none, "the host cancels", input(hostCancels()), node.StateNone, admits, "clear"},
 		{"none", none, "nothing is pending", input(nothingPending()), node.StateNone, admits, "clear"},
 		{"none", none, "Trigger cancels", input(triggerCancels("notice")), node.StateNone, admits, "log"},
@@ -364,7 +364,7 @@ func TestStateTransitions(t *testing.T) {
 		{"none", none, "the host is unreachable", input(node.HostUnreached{}), node.StateNone, admits, "clear"},
 		{"none", none, "TerminateAll", input(node.TerminateAll{}), node.StateNone, refuses, "kill low with 15"},
 		{"none", none, "Run ends", input(node.RunEnds{}), node.StateNone, admits, "releaselock"},
-		{"awaiting log", awaitingLog, "event", func(r *rig) string { return r.inputs(r.hostAnnounces(hostWaits)) }, node.StateDraining, refuses, "keeplock, publish, keeplock, kill low with 15"},
+		{"awaiting log", awaitingLog, "the host announces", func(r *rig) string { return r.inputs(r.hostAnnounces(hostWaits)) }, node.StateDraining, refuses, "keeplock, publish, keeplock, kill low with 15"},
 		{"awaiting log", awaitingLog, "the host cancels", input(hostCancels()), node.StateAwaitingLog, admits, ""},
 		{"awaiting log", awaitingLog, "nothing is pending", input(nothingPending()), node.StateAwaitingLog, admits, ""},
 		{"awaiting log", awaitingLog, "Trigger cancels", input(triggerCancels("notice")), node.StateAwaitingLog, admits, ""},
@@ -376,10 +376,10 @@ func TestStateTransitions(t *testing.T) {
 		{"awaiting log", awaitingLog, "TerminateAll, and 5 s", func(r *rig) string { r.inputs(node.TerminateAll{}); return r.wait(5 * time.Second) }, node.StateAwaitingLog, refuses, "kill low with 15"},
 		{"awaiting log", awaitingLog, "Run ends", input(node.RunEnds{}), node.StateAwaitingLog, admits, "releaselock"},
 		{"awaiting log", awaitingLog, "the folder cannot be opened", input(node.LogRead{}), node.StateNone, admits, ""},
-		{"awaiting host", awaitingHost("host"), "event", func(r *rig) string { return r.inputs(r.hostAnnounces(hostWaits)) }, node.StateDraining, refuses, "keeplock, publish, kill low with 13, keeplock"},
+		{"awaiting host", awaitingHost("host"), "the host announces", func(r *rig) string { return r.inputs(r.hostAnnounces(hostWaits)) }, node.StateDraining, refuses, "keeplock, publish, kill low with 13, keeplock"},
 		{"awaiting host", awaitingHost("host"), "event of another kind", func(r *rig) string { e := r.hostAnnounces(hostWaits); e.Kind = "poweroff"; return r.inputs(e) }, node.StateDraining, refuses, "takenextlock, keeplock, publish, kill low with 13, keeplock"},
 		{"awaiting host", awaitingHost("host"), "event, earlier deadline", func(r *rig) string { return r.inputs(r.hostAnnounces(10 * time.Second)) }, node.StateDraining, refuses, "keeplock, publish, keeplock, kill low with 13, keeplock, kill low with 6"},
-		{"awaiting host, time over", awaitingHostTimeOver("host"), "event", func(r *rig) string { return r.inputs(r.hostAnnounces(hostWaits)) }, node.StateDraining, refuses, "takenextlock, keeplock, publish, kill low with 0, keeplock"},
+		{"awaiting host, time over", awaitingHostTimeOver("host"), "the host announces", func(r *rig) string { return r.inputs(r.hostAnnounces(hostWaits)) }, node.StateDraining, refuses, "takenextlock, keeplock, publish, kill low with 0, keeplock"},
 		{"awaiting host", awaitingHost("host"), "the host cancels", input(hostCancels()), node.StateNone, admits, "takenextlock, clear, kill low with 13"},
 		{"awaiting host", awaitingHost("notice"), "the host cancels, Trigger has not cancelled", input(hostCancels()), node.StateDraining, refuses, "keeplock, publish, kill low with 13, keeplock"},
 		{"awaiting host", awaitingHost("host"), "nothing is pending", input(nothingPending()), node.StateNone, admits, "takenextlock, clear, kill low with 13"},
@@ -505,9 +505,9 @@ func TestTerminateAllBeforeTheLogIsRead(t *testing.T) {
 	require.Equal(t, drain.Number, r.stored.Pods[i].SignalledBy)
 }
 
-// A shutdown kills a static pod, and the log ends when 12 s of the pod's 15 s have passed. After a reboot a new shutdown kills the pod
-// again, before the new agent reads that log. The old deadline does not shorten the new grace period: the log causes no other
-// kill. The pod is still refused, because its new run has not ended.
+// A shutdown kills a static pod with 15 s, and 12 s later the machine reboots. A new shutdown kills the pod again, before
+// the new agent has read the log of the first one. The old deadline does not shorten the new grace period: when the log is read, the
+// pod is not killed once more. It is still refused, because its new run has not ended.
 func TestALogOfAnotherBootShortensNoGracePeriod(t *testing.T) {
 	r := newRig(t)
 	r.pods = []string{"low", "static"}
