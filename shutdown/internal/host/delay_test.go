@@ -49,7 +49,7 @@ func TestChangesOfTheLimitAreNoticed(t *testing.T) {
 		require.Equal(t, []string{"0s HostPending(none)", "0s HostTried", "20s HostCapped"}, r.listenerCalls(), "HostCapped was called once")
 		require.Equal(t, []int{0, 10, 20, 21, 23, 27, 35, 45, 55}, seconds(*requestedAt))
 
-		r.script.set(func(s *script) { s.limit = 0 })
+		r.script.set(func(s *script) { s.limit = noLimit })
 		r.advance(5 * time.Second)
 		require.Equal(t, host.Status{State: host.StateHeld, Requested: requestedDelay, Granted: requestedDelay, Answered: true}, r.host.Status())
 		require.Empty(t, r.host.LimitSetBy())
@@ -67,7 +67,7 @@ func TestALowGrantIsRequestedAgainSoon(t *testing.T) {
 		r.advance(30 * time.Second)
 		require.Equal(t, []int{0, 1, 3, 7, 15, 25}, seconds(*requestedAt))
 
-		r.script.set(func(s *script) { s.limit = 0 })
+		r.script.set(func(s *script) { s.limit = noLimit })
 		r.advance(30 * time.Second)
 		require.Equal(t, []int{35, 45, 55}, seconds((*requestedAt)[6:]))
 
@@ -103,32 +103,36 @@ func TestALowGrantWithoutAnErrorIsACap(t *testing.T) {
 	})
 }
 
-// The limit changes every minute. HostCapped is called once for each of the three times that it is a new one and too low.
+// The limit is set every minute: to 5 s, again to 5 s, to 6 s, to none, and again to 6 s. HostCapped is called each time that a
+// limit is set that is too low and was not in force before: three times.
 func TestEachNewCapIsReported(t *testing.T) {
 	inBubble(t, func(t *testing.T, r *rig) {
 		r.script.limit = 5 * time.Second
 		r.run()
 		require.Contains(t, r.listenerCalls(), "0s HostCapped")
-		var caps int
-		for i, limit := range []time.Duration{5 * time.Second, 6 * time.Second, 0, 6 * time.Second} {
-			r.script.set(func(s *script) { s.limit = limit })
+		for _, step := range []struct {
+			limit time.Duration
+			calls int // of HostCapped so far
+		}{{5 * time.Second, 1}, {6 * time.Second, 2}, {noLimit, 2}, {6 * time.Second, 3}} {
+			r.script.set(func(s *script) { s.limit = step.limit })
 			r.advance(time.Minute)
-			caps = strings.Count(strings.Join(r.listenerCalls(), " "), "HostCapped")
-			require.Equal(t, []int{1, 2, 2, 3}[i], caps, "limit %v", limit)
+			calls := strings.Count(strings.Join(r.listenerCalls(), " "), "HostCapped")
+			require.Equal(t, step.calls, calls, "limit %v", step.limit)
 		}
 	})
 }
 
-// A change of the limit is logged once, with the delay that the host granted before and grants now. A change that costs pods time (to
-// less than 25 s) is not logged: it is reported to the listener, which logs it.
+// The limit changes from none to 26 s, to 10 s, and to none again. A change is logged once, with the delay that the host granted before
+// and grants now. A change that costs pods time (to less than 25 s) is not logged: it is reported to the listener, which logs it.
 func TestChangesOfTheLimitAreLogged(t *testing.T) {
 	inBubble(t, func(t *testing.T, r *rig) {
 		r.run()
-		for _, limit := range []time.Duration{26 * time.Second, 10 * time.Second, 0} {
+		for _, limit := range []time.Duration{26 * time.Second, 10 * time.Second, noLimit} {
 			r.script.set(func(s *script) { s.limit = limit })
 			r.advance(time.Minute)
 		}
 		require.Equal(t, []line{
+			// No line for the change from 26 s to 10 s, which costs pods time.
 			{values: map[string]any{"requested": requestedDelay, "before": requestedDelay, "granted": 26 * time.Second, "setBy": "InhibitDelayMaxSec"}},
 			{values: map[string]any{"requested": requestedDelay, "before": 10 * time.Second, "granted": requestedDelay, "setBy": ""}},
 		}, r.log.lines())
@@ -169,7 +173,7 @@ func TestAHangingReadDelaysNoEvent(t *testing.T) {
 		r.script.announce()
 		r.script.cancel()
 		synctest.Wait()
-		require.Equal(t, []string{"12s HostEvent(shutdown)", "12s HostEvent(cancelled)"}, r.listenerCalls()[2:])
+		require.Equal(t, []string{"12s HostEvent(shutdown)", "12s HostEvent(cancelled)"}, r.listenerCalls()[2:], "after Pending's answer and HostTried")
 		r.advance(4 * time.Second)
 		require.Error(t, r.host.Status().Err, "16 s have passed")
 		for range 60 {

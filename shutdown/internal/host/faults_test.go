@@ -109,16 +109,16 @@ func TestHangingCallsSlowDownReconnects(t *testing.T) {
 		require.InDelta(t, 1200, r.script.callCount("connect"), 200)
 		r.script.set(everyCallOf("connect", fault{err: errRefused}))
 		r.script.unblock()
-		r.advance(2 * time.Minute) // the current pause: 1200 hanging calls make it 120 s
+		r.advance(2 * time.Minute) // the current pause, of one second for each ten of 1200 calls, ends
 		before := r.script.callCount("connect")
 		r.advance(10 * time.Second)
 		require.Equal(t, before+10, r.script.callCount("connect"))
 	})
 }
 
-// The first call of a method hangs, and so does the first Close of a session. The call is abandoned after at most 11 s, the
-// Close 2 s later, and after another second a new session takes the lock. When the calls return at last, the lock or session
-// that the first one returns is closed. Events of the abandoned session are dropped.
+// The first call of a method hangs, and so does the first Close of a session. After at most 11 s the call is abandoned, 2 s later the
+// Close, and 1 s later a new session takes the lock. Then the hanging calls return: a lock that Inhibit returns so late is closed, and
+// so is a session (inBubble requires that none is open at the end). Events of the abandoned session are dropped.
 func TestLateResultsOfAnAbandonedSessionAreClosed(t *testing.T) {
 	for _, method := range []string{"connect", "events", "pending", "delay", "inhibit"} {
 		subtestInBubble(t, method, func(t *testing.T, r *rig) {
@@ -126,18 +126,18 @@ func TestLateResultsOfAnAbandonedSessionAreClosed(t *testing.T) {
 				return fault{hangs: n == 1 && (called == method || called == "close")}
 			}
 			r.run()
-			r.advance(20 * time.Second)
+			r.advance(20 * time.Second) // more than 11 s + 2 s + 1 s
 			r.requireLockHeld()
-			receivedBefore, releasesBefore := r.listenerCalls(), r.script.callCount("release")
+			listenerCallsBefore, releasesBefore := r.listenerCalls(), r.script.callCount("release")
 			r.script.set(func(s *script) {
-				if method != "connect" {
+				if method != "connect" { // otherwise there is no first session to send an event
 					s.sessions[0].events <- source.Event{}
 				}
 			})
-			r.script.unblock()
+			r.script.unblock() // the hanging calls return
 			r.advance(time.Minute)
 			r.requireLockHeld()
-			require.Equal(t, receivedBefore, r.listenerCalls(), "the event was dropped")
+			require.Equal(t, listenerCallsBefore, r.listenerCalls(), "the event was dropped")
 			if method == "inhibit" {
 				require.Equal(t, releasesBefore+1, r.script.callCount("release"), "the late lock is released")
 			}

@@ -22,7 +22,7 @@ func TestEndReplacesTheLockWithoutAGap(t *testing.T) {
 		hold := r.host.BeginShutdown()
 		r.advance(time.Minute)
 		callsBefore := len(r.script.allCalls())
-		hold.End()
+		hold.End() // the shutdown is cancelled
 		synctest.Wait()
 		require.Equal(t, []string{"delay", "inhibit", "release"}, r.script.allCalls()[callsBefore:])
 		r.requireLockHeld()
@@ -34,9 +34,10 @@ func TestEndAfterTheReleaseTakesANewLock(t *testing.T) {
 	inBubble(t, func(t *testing.T, r *rig) {
 		r.run()
 		hold := r.host.BeginShutdown()
-		require.NoError(t, hold.Release()(t.Context()))
+		closeLock := hold.Release()
+		require.NoError(t, closeLock(t.Context()))
 		r.requireLockReleased()
-		hold.End()
+		hold.End() // the shutdown is cancelled
 		synctest.Wait()
 		r.requireLockHeld()
 	})
@@ -109,7 +110,7 @@ func TestAwaitAttemptIsBounded(t *testing.T) {
 	} {
 		subtestInBubble(t, name, func(t *testing.T, r *rig) {
 			test.change(r)
-			r.script.pending, r.script.keptLock = &source.Event{}, true
+			r.script.pending, r.script.grantsNextInShutdown = &source.Event{}, true
 			r.run()
 			hold := r.host.BeginShutdown()
 			began := time.Now()
@@ -156,7 +157,7 @@ func TestRetakeAsksTheHostForANewLock(t *testing.T) {
 
 			hold.ReleaseAt(t.Context(), time.Now().Add(time.Minute))
 			require.NoError(t, hold.Release()(t.Context()))
-			r.script.set(func(s *script) { s.keptLock = test.grants })
+			r.script.set(func(s *script) { s.grantsNextInShutdown = test.grants })
 			hold.Retake()
 			hold.AwaitAttempt(t.Context(), time.Now().Add(time.Second))
 			require.Equal(t, test.state, r.host.Status().State)
@@ -203,7 +204,7 @@ func TestEachSessionInAShutdownTriesToAdoptOnce(t *testing.T) {
 			r.run()
 			r.advance(time.Minute)
 			require.Equal(t, []string{"connect", "events", "pending", "inhibit"}, r.script.allCalls())
-			r.script.set(func(s *script) { s.keptLock = true; s.lose() })
+			r.script.set(func(s *script) { s.grantsNextInShutdown = true; s.lose() })
 			r.advance(time.Minute)
 			require.Equal(t, 2, r.script.callCount("inhibit"))
 			if released {
@@ -256,13 +257,13 @@ func TestTheLockIsClosedAfterTheContextEnds(t *testing.T) {
 	})
 }
 
-// If the Close of a lock hangs, fails or panics, Release and Host.Close return an error within a second. The
+// The Close of a lock hangs, fails or panics. Release (in a shutdown) and Host.Close return an error within a second. The
 // lock counts as released, and its Close is not called again.
 func TestAFailedCloseIsReportedWithinASecond(t *testing.T) {
 	for text, f := range map[string]fault{
-		"timed out":               {hangs: true},
-		"refused":                 {err: errRefused},
-		"panicked: of the source": {panics: true},
+		"timed out":                       {hangs: true},
+		"refused":                         {err: errRefused},
+		"panicked: a fault of the script": {panics: true},
 	} {
 		for name, release := range map[string]func(r *rig) error{
 			"Release": func(r *rig) error { return r.host.BeginShutdown().Release()(r.loggingContext()) },
@@ -277,14 +278,14 @@ func TestAFailedCloseIsReportedWithinASecond(t *testing.T) {
 				require.ErrorContains(t, err, text)
 				require.LessOrEqual(t, time.Since(began), time.Second)
 				require.Equal(t, host.StateReleased, r.host.Status().State)
-				noTimeLeft := make(chan struct{})
-				close(noTimeLeft)
-				if f.hangs {
-					require.Equal(t, []string{"the closing of the shutdown inhibitor"}, r.calls.Wait(noTimeLeft))
+				giveUpAtOnce := make(chan struct{})
+				close(giveUpAtOnce)
+				if f.hangs { // the Close still runs in the background
+					require.Equal(t, []string{"the closing of the shutdown inhibitor"}, r.calls.Wait(giveUpAtOnce))
 				}
-				require.NoError(t, release(r))
-				if f.panics {
-					r.script.set(func(s *script) { s.locks[0].release() }) // its Close has panicked before the release
+				require.NoError(t, release(r), "there is no lock to close any more")
+				if f.panics { // the Close of the fake lock has panicked before it counted as closed, which r.end requires
+					r.script.set(func(s *script) { s.locks[0].release() })
 				}
 			})
 		}

@@ -204,7 +204,7 @@ func (p *player) fault() string {
 // one nevertheless.
 func (p *player) refuseLocks() string {
 	p.script.set(func(s *script) {
-		s.keptLock = p.rand.IntN(2) == 0
+		s.grantsNextInShutdown = p.rand.IntN(2) == 0
 		s.pending = nil
 		if p.rand.IntN(2) == 0 {
 			s.pending = &source.Event{}

@@ -18,7 +18,10 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown/source"
 )
 
-const requestedDelay = 30 * time.Second // Options.Delay of each rig
+const (
+	requestedDelay = 30 * time.Second // Options.Delay of each rig
+	noLimit        = 0                // script.limit of a host that grants any delay
+)
 
 // rig runs a Host with a scripted source. It is also the Host's listener, and suspends the lock during a shutdown, as an agent
 // does.

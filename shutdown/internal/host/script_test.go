@@ -30,26 +30,26 @@ type fault struct {
 
 // script is a source controlled by a test.
 type script struct {
-	mu              sync.Mutex
-	blocked         chan struct{}                    // closed by unblock
-	faults          func(method string, n int) fault // of the nth call of a method, from 1; nil: none
-	pending         *source.Event
-	pendingUnknown  bool          // Pending returns errors.ErrUnsupported
-	keptLock        bool          // the next Inhibit succeeds although a shutdown is pending
-	leftLock        bool          // the next Adopt returns a lock, which the previous agent left
-	returnsNil      string        // the method that returns neither a value nor an error
-	limit           time.Duration // 0: any delay is granted
-	limitFile       string        // the file that has the limit; "": not known
-	capWithoutError bool          // a grant that is less than requested comes without an error
-	calls           []string      // the methods that were called, in order
-	counts          map[string]int
-	sessions        []*conn
-	locks           []*lock
-	held            int       // how many locks are held
-	twoHeldSince    time.Time // since when two locks are held
-	misuse          []string  // wrong uses of the source, such as a lock that is closed twice
-	faulted         bool      // a fault was injected
-	allowsTwoLocks  bool      // two locks may be held at a time, because the Close of one of them hangs
+	mu                   sync.Mutex
+	blocked              chan struct{}                    // closed by unblock
+	faults               func(method string, n int) fault // of the nth call of a method, from 1; nil: none
+	pending              *source.Event
+	pendingUnknown       bool          // Pending returns errors.ErrUnsupported
+	grantsNextInShutdown bool          // the next Inhibit succeeds although a shutdown is pending
+	leftLock             bool          // the next Adopt returns a lock, which the previous agent left
+	returnsNil           string        // the method that returns neither a value nor an error
+	limit                time.Duration // 0: any delay is granted
+	limitFile            string        // the file that has the limit; "": not known
+	capWithoutError      bool          // a grant that is less than requested comes without an error
+	calls                []string      // the methods that were called, in order
+	counts               map[string]int
+	sessions             []*conn
+	locks                []*lock
+	held                 int       // how many locks are held
+	twoHeldSince         time.Time // since when two locks are held
+	misuse               []string  // wrong uses of the source, such as a lock that is closed twice
+	faulted              bool      // a fault was injected
+	allowsTwoLocks       bool      // two locks may be held at a time, because the Close of one of them hangs
 }
 
 // newScript returns a source of a host without faults.
@@ -124,7 +124,7 @@ func (s *script) step(ctx context.Context, method string) error {
 		f.after()
 	}
 	if f.panics {
-		panic("of the source")
+		panic("a fault of the script")
 	}
 	return f.err
 }
@@ -215,8 +215,8 @@ func (c *conn) RequestDelay(ctx context.Context, wish time.Duration) (time.Durat
 func (c *conn) Inhibit(ctx context.Context) (io.Closer, error) {
 	s := c.script
 	s.mu.Lock()
-	refused := s.pending != nil && !s.keptLock
-	s.keptLock = false
+	refused := s.pending != nil && !s.grantsNextInShutdown
+	s.grantsNextInShutdown = false
 	s.mu.Unlock()
 	if err := s.step(ctx, "inhibit"); err != nil {
 		return nil, err
