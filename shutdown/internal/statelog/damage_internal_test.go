@@ -88,7 +88,7 @@ func pod(name string, priority int32) node.Pod {
 // more time than the first agent planned (20 s for web and batch, 30 s for etcd), but for the lag of a timer. Otherwise it
 // gives no pod more time than an agent without a log would.
 func TestADamagedLogGrantsNoTime(t *testing.T) {
-	began := at(3000).Add(123456789)
+	began := at(3000).Add(123456789) // no whole second, so that the log has times with all their digits
 	first := newAgent(began, Contents{}, nil)
 	first.step(node.Event{Host: true})
 	log := first.runUntil(began.Add(5 * time.Second)).log

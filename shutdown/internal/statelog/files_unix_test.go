@@ -27,8 +27,8 @@ func TestForeignFilesAreNotRead(t *testing.T) {
 	writeLog(t, target, entries(shutdown(1)))
 	whole := logText(t, target)
 	for text, plant := range map[string]func(path string) error{
-		"it is not a regular file but p": func(path string) error { return syscall.Mkfifo(path, 0o600) },
-		"too many levels":                func(path string) error { return os.Symlink(logPath(target), path) },
+		"it is not a regular file but p---------": func(path string) error { return syscall.Mkfifo(path, 0o600) },
+		"too many levels of symbolic links":       func(path string) error { return os.Symlink(logPath(target), path) },
 		"others may write to it: its mode is -rw-rw-rw-": func(path string) error {
 			return errors.Join(os.WriteFile(path, whole, 0o600), os.Chmod(path, 0o666))
 		},
@@ -196,10 +196,10 @@ func TestAForeignLockFileIsRefused(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, ".graceful_node_shutdown_lock")
 	for text, plant := range map[string]func() error{
-		"too many levels":                func() error { return os.Symlink(filepath.Join(dir, "elsewhere"), path) },
-		"it is not a regular file but p": func() error { return syscall.Mkfifo(path, 0o600) },
-		"is a directory":                 func() error { return os.Mkdir(path, 0o700) },
-		"neither this user nor root":     func() error { return errors.Join(os.WriteFile(path, nil, 0o600), os.Chown(path, 12345, -1)) },
+		"too many levels of symbolic links":        func() error { return os.Symlink(filepath.Join(dir, "elsewhere"), path) },
+		"it is not a regular file but p---------":  func() error { return syscall.Mkfifo(path, 0o600) },
+		"is a directory":                           func() error { return os.Mkdir(path, 0o700) },
+		"it belongs to neither this user nor root": func() error { return errors.Join(os.WriteFile(path, nil, 0o600), os.Chown(path, 12345, -1)) },
 	} {
 		err := plant()
 		if errors.Is(err, fs.ErrPermission) {
