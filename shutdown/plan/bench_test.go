@@ -28,7 +28,7 @@ func BenchmarkNew(b *testing.B) {
 		b.Run("pods="+strconv.Itoa(n)+"/way=kubegrace", func(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
-				plan.New(s, pods, plan.Options{Steps: allSteps(), Limit: time.Minute})
+				plan.New(s, pods, plan.Options{Steps: allButPrepareAndHold(), Limit: time.Minute})
 			}
 		})
 	}

@@ -12,8 +12,8 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown/plan"
 )
 
-// Arguments of Config.Validate (the gate GracefulNodeShutdown, and then the gate of the list form,
-// ShutdownGracePeriodByPodPriority), and of Config.Schedule (only the gate of the list form).
+// Arguments of Config.Validate and Config.Schedule: a feature gate is on or off. Validate has two: GracefulNodeShutdown, which the two
+// fields need, and then GracefulNodeShutdownBasedOnPodPriority, which the list needs. Schedule has only the latter.
 const gateOn, gateOff = true, false
 
 // config returns a configuration with both forms: the two fields ShutdownGracePeriod (total) and
@@ -47,23 +47,23 @@ shutdownGracePeriodByPodPriority:
 }
 
 // Validate accepts what the kubelet accepts: no configuration, a total of at least 1 s, or a list whose sum is at most the
-// longest duration. The gate of the list form may be off if there is no list.
+// longest duration. The list's feature gate (byPriority) may be off if there is no list.
 func TestValidateAcceptsWhatTheKubeletAccepts(t *testing.T) {
 	list := []plan.PodPriorityGracePeriod{entry(0, 10), entry(5, 0)}
 	for name, c := range map[string]struct {
-		cfg      plan.Config
-		listGate bool
+		cfg        plan.Config
+		byPriority bool
 	}{
-		"nothing":                          {cfg: plan.Config{}, listGate: gateOn},
-		"nothing, gate off":                {cfg: plan.Config{}, listGate: gateOff},
-		"an empty list, gate off":          {cfg: config(0, 0, []plan.PodPriorityGracePeriod{}...), listGate: gateOff},
-		"one second":                       {cfg: config(time.Second, 0), listGate: gateOn},
-		"all of it critical":               {cfg: config(time.Second, time.Second), listGate: gateOn},
-		"a list":                           {cfg: config(0, 0, list...), listGate: gateOn},
-		"a list with the longest Duration": {cfg: config(0, 0, entry(0, 10), entry(5, math.MaxInt64/int64(time.Second)-10)), listGate: gateOn},
-		"a total, gate off":                {cfg: config(time.Second, 0), listGate: gateOff},
+		"nothing":                          {cfg: plan.Config{}, byPriority: gateOn},
+		"nothing, gate off":                {cfg: plan.Config{}, byPriority: gateOff},
+		"an empty list, gate off":          {cfg: config(0, 0, []plan.PodPriorityGracePeriod{}...), byPriority: gateOff},
+		"one second":                       {cfg: config(time.Second, 0), byPriority: gateOn},
+		"all of it critical":               {cfg: config(time.Second, time.Second), byPriority: gateOn},
+		"a list":                           {cfg: config(0, 0, list...), byPriority: gateOn},
+		"a list with the longest Duration": {cfg: config(0, 0, entry(0, 10), entry(5, math.MaxInt64/int64(time.Second)-10)), byPriority: gateOn},
+		"a total, gate off":                {cfg: config(time.Second, 0), byPriority: gateOff},
 	} {
-		require.NoError(t, c.cfg.Validate(gateOn, c.listGate), name)
+		require.NoError(t, c.cfg.Validate(gateOn, c.byPriority), name)
 	}
 }
 
@@ -72,35 +72,35 @@ func TestValidateAcceptsWhatTheKubeletAccepts(t *testing.T) {
 func TestValidateReturnsTheKubeletsErrorsInOrder(t *testing.T) {
 	list := entry(0, 10)
 	for name, c := range map[string]struct {
-		cfg      plan.Config
-		listGate bool // the gate of the list form; that of the two fields is on
-		want     string
+		cfg        plan.Config
+		byPriority bool // the gate of the list; GracefulNodeShutdown, which the two fields need, is on
+		want       string
 	}{
-		"critical above total": {cfg: config(time.Second, 2*time.Second), listGate: gateOn, want: "" +
+		"critical above total": {cfg: config(time.Second, 2*time.Second), byPriority: gateOn, want: "" +
 			"invalid configuration: shutdownGracePeriodCriticalPods {2s} must be <= shutdownGracePeriod {1s}"},
-		"negative total": {cfg: config(-time.Second, -time.Second), listGate: gateOn, want: "" +
+		"negative total": {cfg: config(-time.Second, -time.Second), byPriority: gateOn, want: "" +
 			"invalid configuration: shutdownGracePeriod {-1s} must be either zero or otherwise >= 1 sec\n" +
 			"invalid configuration: shutdownGracePeriodCriticalPods {-1s} must be either zero or otherwise >= 1 sec"},
-		"too short, gate off": {cfg: config(time.Millisecond, 2*time.Millisecond, list), listGate: gateOff, want: "" +
+		"too short, gate off": {cfg: config(time.Millisecond, 2*time.Millisecond, list), byPriority: gateOff, want: "" +
 			"invalid configuration: shutdownGracePeriodCriticalPods {2ms} must be <= shutdownGracePeriod {1ms}\n" +
 			"invalid configuration: shutdownGracePeriod {1ms} must be either zero or otherwise >= 1 sec\n" +
 			"invalid configuration: shutdownGracePeriodCriticalPods {2ms} must be either zero or otherwise >= 1 sec\n" +
 			"invalid configuration: Specifying shutdownGracePeriodByPodPriority requires feature gate GracefulNodeShutdownBasedOnPodPriority"},
-		"a sum that overflows": {cfg: config(0, 0, list, entry(5, 9223372027)), listGate: gateOn, want: "" +
+		"a sum that overflows": {cfg: config(0, 0, list, entry(5, 9223372027)), byPriority: gateOn, want: "" +
 			"invalid configuration: shutdownGracePeriodByPodPriority[1].shutdownGracePeriodSeconds 9223372027 makes the sum exceed 9223372036, the maximum of a duration"},
-		"both forms": {cfg: config(time.Second, 0, list), listGate: gateOn, want: "" +
+		"a total and a list": {cfg: config(time.Second, 0, list), byPriority: gateOn, want: "" +
 			"invalid configuration: Cannot specify both shutdownGracePeriodByPodPriority and shutdownGracePeriod at the same time"},
-		"both forms, gate off": {cfg: config(time.Second, 0, list), listGate: gateOff, want: "" +
+		"a total and a list, gate off": {cfg: config(time.Second, 0, list), byPriority: gateOff, want: "" +
 			"invalid configuration: Specifying shutdownGracePeriodByPodPriority requires feature gate GracefulNodeShutdownBasedOnPodPriority"},
 	} {
-		require.EqualError(t, c.cfg.Validate(gateOn, c.listGate), c.want, name)
+		require.EqualError(t, c.cfg.Validate(gateOn, c.byPriority), c.want, name)
 	}
 }
 
 const totalNeedsGate = "invalid configuration: specifying shutdownGracePeriod or shutdownGracePeriodCriticalPods requires feature gate GracefulNodeShutdown"
 
-// The gate GracefulNodeShutdown is off, and that of the list form is on. A positive total is an error. A list is none,
-// because it depends only on its own gate.
+// The gate GracefulNodeShutdown is off, and that of the list is on. A positive total is an error. A list is none, because it depends
+// only on its own gate.
 func TestValidateRejectsATotalWithTheGateOff(t *testing.T) {
 	require.EqualError(t, config(time.Second, 0).Validate(gateOff, gateOn), totalNeedsGate)
 	require.NoError(t, config(0, 0, entry(0, 10)).Validate(gateOff, gateOn))
@@ -113,9 +113,8 @@ func TestValidateRejectsANegativeTotalWithTheGateOff(t *testing.T) {
 	require.EqualError(t, negative.Validate(gateOff, gateOn), negative.Validate(gateOn, gateOn).Error())
 }
 
-// Both feature gates are off, and both forms are used. As in the kubelet, the error about GracefulNodeShutdown, the gate of
-// the two fields, comes after the errors about their values, and before the error about the gate of the list form,
-// shutdownGracePeriodByPodPriority.
+// Both feature gates are off, and both the two fields and the list are set. As in the kubelet, the errors come in this order: those
+// about the values of the two fields, the one about their gate (GracefulNodeShutdown), and the one about the gate of the list.
 func TestValidateOrdersTheErrorsAboutTheGates(t *testing.T) {
 	require.EqualError(t, config(time.Millisecond, 2*time.Millisecond, entry(0, 10)).Validate(gateOff, gateOff), ""+
 		"invalid configuration: shutdownGracePeriodCriticalPods {2ms} must be <= shutdownGracePeriod {1ms}\n"+

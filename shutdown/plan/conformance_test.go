@@ -75,8 +75,8 @@ func TestConformanceMigrateConfig(t *testing.T) {
 				ShutdownGracePeriod:             metav1.Duration{Duration: time.Duration(c.Total) * time.Second},
 				ShutdownGracePeriodCriticalPods: metav1.Duration{Duration: time.Duration(c.Critical) * time.Second},
 			}
-			for _, listGate := range []bool{gateOn, gateOff} { // it does not matter without a list
-				require.Equal(t, schedule(c.Want), cfg.Schedule(listGate))
+			for _, byPriority := range []bool{gateOn, gateOff} { // the gate of the list does not matter without a list
+				require.Equal(t, schedule(c.Want), cfg.Schedule(byPriority))
 			}
 		})
 	}

@@ -52,7 +52,7 @@ func TestTruncatedPodsEndWithTheirBucket(t *testing.T) {
 // New fits a budget to the limit of 35 s, and plans the pods with it. Budget.Plan of that budget (Fitted), with the same pods
 // and options, returns the same plan.
 func TestBudgetPlanEqualsNew(t *testing.T) {
-	opts := plan.Options{Steps: allSteps(), Limit: 35 * time.Second}
+	opts := plan.Options{Steps: allButPrepareAndHold(), Limit: 35 * time.Second}
 	pods := list(pod("a", withGrace(99)), nil, pod("b", critical(), withGrace(99)))
 	p := plan.New(twoBuckets(), pods, opts)
 	require.Equal(t, p, p.Fitted.Plan(pods, opts))
@@ -61,7 +61,7 @@ func TestBudgetPlanEqualsNew(t *testing.T) {
 // The unmounts and the statuses, which follow the kills, take all the time of the first bucket. So the kills have none: all
 // times of the bucket's window are 0, and the pod a gets 0 s.
 func TestWindowIsEmptyIfTheLaterStepsTakeAllTime(t *testing.T) {
-	opts := plan.Options{Steps: allSteps(), UnmountTimeout: math.MaxInt64, StatusesTimeout: math.MaxInt64}
+	opts := plan.Options{Steps: allButPrepareAndHold(), UnmountTimeout: math.MaxInt64, StatusesTimeout: math.MaxInt64}
 	const firstBucket, atAnnouncement = 0, 0
 	w := plan.NewBudget(twoBuckets(), opts).Window(firstBucket, atAnnouncement, opts)
 	require.Zero(t, w.Ready)

@@ -31,7 +31,8 @@ func Example() {
 	// [bucket 0 is too short for 1 of its 1 pods: / asks for 60s and gets 20s]
 }
 
-// The fields are those of a KubeletConfiguration file. The gate of the list form is on (true), but there is no list.
+// The fields are those of a KubeletConfiguration file. The argument says that the feature gate GracefulNodeShutdownBasedOnPodPriority is
+// on. The file has no shutdownGracePeriodByPodPriority, so the two fields become two buckets.
 func ExampleConfig_Schedule() {
 	var cfg plan.Config
 	if err := yaml.Unmarshal([]byte(`
@@ -161,7 +162,7 @@ func ExampleBudget_Window() {
 	// killed at 20s with 10 s, waited for until 30s
 }
 
-// The kubelet rejects the two-field form if its feature gate GracefulNodeShutdown is off.
+// Like the kubelet, Validate rejects shutdownGracePeriod if the feature gate GracefulNodeShutdown is off.
 func ExampleConfig_Validate_gateOff() {
 	cfg := plan.Config{ShutdownGracePeriod: metav1.Duration{Duration: 30 * time.Second}}
 	const graceful, byPriority = false, true

@@ -35,7 +35,7 @@ func ends(b plan.Budget) (all []time.Duration) {
 // publishing 2 s, pods 20 s and 10 s, 4 s for the other steps of each bucket, 2 s for containers that have used up their
 // grace period (floor), and the margin of 0.5 s.
 func budget(s plan.Schedule) plan.Budget {
-	steps := allSteps()
+	steps := allButPrepareAndHold()
 	steps.Hold = true
 	return plan.NewBudget(s, plan.Options{Steps: steps})
 }
@@ -58,12 +58,12 @@ func TestFitShortensBucketsInProportion(t *testing.T) {
 		"a negative limit":    {schedule: twoBuckets(), limit: math.MinInt64, want: []time.Duration{0, 0}},
 		"5 s for 20 and 10":   {schedule: twoBuckets(), limit: 5 * second, want: []time.Duration{3333333333, 1666666667}}, // in ns: two thirds, one third
 		"15 s for 40 and 20":  {schedule: plan.Schedule{{0, 40}, {1, 20}}, limit: 15 * second, want: []time.Duration{10 * second, 5 * second}},
-		"just short of 30 s":  {schedule: twoBuckets(), limit: 30*second - 3, want: []time.Duration{20*second - 2, 10*second - 1}},
+		"3 ns less than 30 s": {schedule: twoBuckets(), limit: 30*second - 3, want: []time.Duration{20*second - 2, 10*second - 1}},
 		"30 s for 20 and 10":  {schedule: twoBuckets(), limit: 30 * second, want: []time.Duration{20 * second, 10 * second}},
 		"the total":           {schedule: twoBuckets(), limit: 52500 * ms, want: []time.Duration{20 * second, 10 * second}},
 		"buckets of 0 s":      {schedule: plan.Schedule{{0, 0}, {1, 5}, {2, 0}, {3, 5}}, limit: 8 * second, want: []time.Duration{0, 4 * second, 0, 4 * second}},
 		"negative seconds":    {schedule: plan.Schedule{{0, math.MinInt64}, {1, 5}}, limit: time.Minute, want: []time.Duration{0, 5 * second}},
-		"the extremes, whole": {schedule: plan.Schedule{{0, math.MaxInt64}, {1, 7}}, limit: math.MaxInt64, want: []time.Duration{math.MaxInt64, 7 * second}},
+		"MaxInt64 seconds":    {schedule: plan.Schedule{{0, math.MaxInt64}, {1, 7}}, limit: math.MaxInt64, want: []time.Duration{math.MaxInt64, 7 * second}},
 		"no schedule":         {schedule: nil, limit: 30 * second, want: nil},
 	} {
 		before := append(plan.Schedule(nil), c.schedule...)
@@ -77,7 +77,7 @@ func TestFitShortensBucketsInProportion(t *testing.T) {
 // The buckets have 10 s, 20 s and 10 s, the limit is at most their sum, and the bucket of 20 s has no pods. It gets only
 // what the others leave. If it is not known which buckets have pods, or all or none have, all are shortened in proportion.
 func TestFitShortensBucketsWithoutPodsFirst(t *testing.T) {
-	three := plan.NewBudget(plan.Schedule{{0, 10}, {1, 20}, {2, 10}}, plan.Options{Steps: allSteps()})
+	three := plan.NewBudget(plan.Schedule{{0, 10}, {1, 20}, {2, 10}}, plan.Options{Steps: allButPrepareAndHold()})
 	occupied := []bool{true, false, true} // which buckets have pods
 	for limit, want := range map[time.Duration][]time.Duration{
 		10 * second: {5 * second, 0, 5 * second},
@@ -153,18 +153,20 @@ func TestFitSharesWhatPrepareLeaves(t *testing.T) {
 	require.Equal(t, []time.Duration{(2 + 10) * second, (2 + 10 + 5) * second}, ends(fit(wanted, 17*second)), "17 s leave half of the pods' 30 s after Prepare")
 }
 
-// Each timeout (in ns here, and different from the others) is the time of its step. The bucket of 1 s also has 1 s for
-// readiness marks, which have no timeout option. It ends after the timeouts before it (7 + 1 + 2 ns), these 2 s, and the
-// timeouts after the kills (4 + 5 ns): 2 s + 19 ns. The bucket of 0 s takes no time.
+// Each timeout (in ns here, and different from the others) is the time of its step. The bucket of 1 s also has 1 s to mark its pods
+// as not ready, for which there is no timeout option. The bucket of 0 s takes no time. Then follow Floor (2 s for containers that have
+// used up their grace period) and Margin (500 ms to store the report and release the lock), which are constants.
 func TestNewBudgetAppliesTimeouts(t *testing.T) {
+	const timeouts = 7 + 1 + 2 + 4 + 5 // Prepare, Hold and Publish before the first bucket; Unmount and Statuses in it
 	require.Equal(t, plan.Budget{
 		Prepare: 7, Hold: 1, Publish: 2, Floor: 2 * second, Margin: 500 * ms,
 		Buckets: []plan.BucketBudget{
-			{Priority: 0, Seconds: 1, Readiness: second, Pods: second, Unmount: 4, Statuses: 5, End: 2*second + 19},
-			{Priority: 1, End: 2*second + 19},
+			{Priority: 0, Seconds: 1, Readiness: second, Pods: second, Unmount: 4, Statuses: 5, End: 2*second + timeouts},
+			{Priority: 1, End: 2*second + timeouts},
 		},
-		WaitEnd: 4*second + 19, End: 4500*ms + 19, // Floor after the last bucket, and then Margin
-	}, plan.NewBudget(plan.Schedule{{0, 1}, {1, 0}}, plan.Options{
+		WaitEnd: 4*second + timeouts, // when the drain stops waiting: after Floor
+		End:     4500*ms + timeouts,  // after Margin
+	}, plan.NewBudget(plan.Schedule{{Priority: 0, Seconds: 1}, {Priority: 1, Seconds: 0}}, plan.Options{
 		Steps:          plan.Steps{Prepare: true, Hold: true, Publish: true, Readiness: true, Unmount: true, Statuses: true},
 		PrepareTimeout: 7, HoldTimeout: 1, PublishTimeout: 2, UnmountTimeout: 4, StatusesTimeout: 5,
 	}))

@@ -33,8 +33,8 @@ func startsAndEnds(p plan.Plan) (all []time.Duration) {
 // twoBuckets has 20 s for normal pods and 10 s for critical ones.
 func twoBuckets() plan.Schedule { return plan.Schedule{{0, 20}, {2_000_000_000, 10}} }
 
-// allSteps returns all steps but Prepare and Hold.
-func allSteps() plan.Steps {
+// allButPrepareAndHold returns all steps but these two.
+func allButPrepareAndHold() plan.Steps {
 	return plan.Steps{Publish: true, Readiness: true, Unmount: true, Statuses: true}
 }
 
@@ -54,21 +54,23 @@ func TestGrantedSecondsOfTheKubeletsTestPods(t *testing.T) {
 	require.Equal(t, 32*time.Second, p.Release, "2 s after the last bucket, for containers that have used up their grace period")
 }
 
-// Only a pod that wants more than it gets is Truncated: 1000 s in a bucket of 20 s.
+// Only a pod that wants more than it gets is Truncated: the pod long wants 1000 s in a bucket of 20 s. The pod nil has no grace period,
+// and so wants what the bucket has.
 func TestAPodThatGetsLessThanItWantsIsTruncated(t *testing.T) {
 	p := plan.New(twoBuckets(), list(pod("nil"), pod("short", withGrace(2)), pod("long", withGrace(1000))), plan.Options{})
-	for i, want := range []int64{20, 2, 1000} {
-		require.Equal(t, want, p.Buckets[0].Pods[i].WantedSeconds)
-		require.Equal(t, want == 1000, p.Buckets[0].Pods[i].Truncated())
+	wanted := map[string]int64{"nil": 20, "short": 2, "long": 1000}
+	for _, planned := range p.Buckets[0].Pods {
+		require.Equal(t, wanted[planned.Pod.Name], planned.WantedSeconds)
+		require.Equal(t, planned.Pod.Name == "long", planned.Truncated())
 	}
 }
 
-// All steps but Prepare are on, and no limit applies: the pods have their 20 s and 10 s. The first bucket starts after
-// the hold (10 s) and publishing (2 s), at 12 s. Each bucket needs 4 s more than its pods, for readiness marks (1 s),
+// All steps but Prepare are on, the usual ones and Hold, and no limit applies: the pods have their 20 s and 10 s. The first bucket
+// starts after the hold (10 s) and publishing (2 s), at 12 s. Each bucket needs 4 s more than its pods, for readiness marks (1 s),
 // unmounts (2 s) and statuses (1 s). So the buckets end at 12 s + 20 s + 4 s = 36 s, and at 36 s + 10 s + 4 s = 50 s.
 func TestOtherStepsTakeNoTimeFromThePods(t *testing.T) {
 	pods := list(pod("normal", withGrace(99)), pod("critical", critical(), withGrace(99)))
-	steps := allSteps()
+	steps := allButPrepareAndHold()
 	steps.Hold = true
 	p := plan.New(twoBuckets(), pods, plan.Options{Steps: steps})
 	require.Equal(t, map[string]int64{"normal": 20, "critical": 10}, grantedByName(p))
@@ -87,8 +89,8 @@ func TestPodsMayUseTheTimeOfEarlierEmptyBuckets(t *testing.T) {
 		long int64
 	}{
 		"no other steps": {long: 20 + 5 + 10},
-		"other steps":    {opts: plan.Options{Steps: allSteps()}, long: 20 + 5 + 10 + 2*4}, // each empty bucket has 4 s for them
-		"no roll-over":   {opts: plan.Options{NoRollOver: true}, long: 10},                 // as in the kubelet
+		"other steps":    {opts: plan.Options{Steps: allButPrepareAndHold()}, long: 20 + 5 + 10 + 2*4}, // each empty bucket has 4 s for them
+		"no roll-over":   {opts: plan.Options{NoRollOver: true}, long: 10},                             // as in the kubelet
 	} {
 		require.Equal(t, map[string]int64{"long": c.long, "nil": 10, "short": 3}, grantedByName(plan.New(s, pods, c.opts)), name)
 	}
@@ -104,7 +106,7 @@ func TestPodsStartAfterReadinessMarksAndGetTheMinimumStopTimeout(t *testing.T) {
 	sidecar := pod("sidecar", withGrace(3))
 	sidecar.Spec.InitContainers = []v1.Container{{RestartPolicy: &always}}
 	pods := list(pod("plain", withGrace(10)), pod("short", withGrace(1)), pod("eternal", withGrace(math.MaxInt64)), hooked, sidecar)
-	p := plan.New(plan.Schedule{{Seconds: 1000}}, pods, plan.Options{Steps: allSteps()})
+	p := plan.New(plan.Schedule{{Seconds: 1000}}, pods, plan.Options{Steps: allButPrepareAndHold()})
 	ends := map[string]time.Duration{}
 	for _, planned := range p.Buckets[0].Pods {
 		require.Equal(t, 3*time.Second, planned.Start)

@@ -139,7 +139,7 @@ func checkBudget(t *testing.T, wanted, fitted plan.Budget, limit time.Duration, 
 	}
 }
 
-// Fit is called for 100,000 random schedules and limits. All parts fit into the limit. Either the pods keep all their time,
+// Fit shortens 100,000 random budgets to random limits. All parts fit into the limit. Either the pods keep all their time,
 // or the buckets with pods have at least their share. A longer limit makes no bucket end earlier.
 func TestFitInvariantsOnRandomSchedules(t *testing.T) {
 	for seed := range uint64(100_000) {

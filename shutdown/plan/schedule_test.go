@@ -1,7 +1,6 @@
 package plan_test
 
 import (
-	"errors"
 	"math"
 	"math/rand/v2"
 	"slices"
@@ -22,8 +21,8 @@ func TestScheduleSortsACopy(t *testing.T) {
 	require.Equal(t, before, cfg.ShutdownGracePeriodByPodPriority)
 }
 
-// The configuration has a total of 30 s with 10 s for critical pods (the two-field form), and a list with 99 s. The list is
-// used if its gate is on. Otherwise the two fields become two buckets: 30 s - 10 s = 20 s, and 10 s for critical pods.
+// The configuration has two fields, a total of 30 s and 10 s of it for critical pods, and a list with 99 s. The list is used if its
+// gate is on. Otherwise the two fields become two buckets: 30 s - 10 s = 20 s, and 10 s for critical pods.
 func TestSchedulePrefersTheListIfItsGateIsOn(t *testing.T) {
 	both := config(30*time.Second, 10*time.Second, entry(0, 99))
 	require.Equal(t, plan.Schedule{{0, 99}}, both.Schedule(gateOn))
@@ -32,9 +31,9 @@ func TestSchedulePrefersTheListIfItsGateIsOn(t *testing.T) {
 	require.Nil(t, plan.Config{}.Schedule(gateOn), "nothing is configured")
 }
 
-// The two-field form becomes two buckets: the total less the critical part, and the critical part. Each is rounded down to
-// whole seconds.
-func TestScheduleOfTheTwoFieldForm(t *testing.T) {
+// Without a list, the schedule has two buckets: ShutdownGracePeriod (total) less ShutdownGracePeriodCriticalPods (critical), and
+// critical. Each is rounded down to whole seconds.
+func TestScheduleOfTheTwoFields(t *testing.T) {
 	for _, c := range []struct {
 		total, critical         time.Duration
 		wantLower, wantCritical int64
@@ -77,9 +76,9 @@ func TestIndexReturnsTheNearestLowerBucket(t *testing.T) {
 	require.Equal(t, -1, plan.Schedule{}.Index(0))
 }
 
-// checkIndex checks that Index returns a bucket whose priority is not higher, unless it is the first one,
+// requireIndexFinds requires that Index returns a bucket whose priority is not higher, unless it is the first one,
 // and that no later bucket fits better.
-func checkIndex(t *testing.T, s plan.Schedule, priority int32) {
+func requireIndexFinds(t *testing.T, s plan.Schedule, priority int32) {
 	t.Helper()
 	i := s.Index(priority)
 	if len(s) == 0 {
@@ -121,26 +120,29 @@ func randomSchedule(r *rand.Rand) plan.Schedule {
 	return config(0, 0, list...).Schedule(gateOn)
 }
 
-// For any configuration the schedule ascends, has no negative seconds, and does not exceed the two-field
-// form's total. Validate does not panic.
+// For any configuration the schedule ascends by priority, has no negative seconds, and its sum does not overflow. If the gate of the
+// list is off, the schedule is made of ShutdownGracePeriod and ShutdownGracePeriodCriticalPods, and takes at most the former. Index
+// finds the bucket for two priorities. Validate does not panic, with either gate on or off.
 func FuzzSchedule(f *testing.F) {
 	f.Add(int64(30*time.Second), int64(10*time.Second), true, int32(0), int64(10), int32(5), int64(20))
 	f.Add(int64(math.MaxInt64), int64(math.MinInt64), false, int32(math.MaxInt32), int64(math.MaxInt64), int32(math.MinInt32), int64(math.MinInt64))
 	f.Add(int64(math.MinInt64), int64(math.MaxInt64), true, int32(0), int64(math.MaxInt64), int32(0), int64(math.MaxInt64))
-	f.Fuzz(func(t *testing.T, total, critical int64, listGate bool, priorityA int32, secondsA int64, priorityB int32, secondsB int64) {
+	f.Fuzz(func(t *testing.T, total, critical int64, byPriority bool, priorityA int32, secondsA int64, priorityB int32, secondsB int64) {
 		cfg := config(time.Duration(total), time.Duration(critical), entry(priorityA, secondsA), entry(priorityB, secondsB))
-		s := cfg.Schedule(listGate)
+		s := cfg.Schedule(byPriority)
 		for i, b := range s {
 			require.GreaterOrEqual(t, b.Seconds, int64(0))
 			require.True(t, i == 0 || s[i-1].Priority <= b.Priority, "ascending")
 			require.GreaterOrEqual(t, s[:i+1].Total(), s[:i].Total(), "a sum never overflows")
 		}
-		if !listGate {
-			require.LessOrEqual(t, s.Total(), max(time.Duration(total), 0), "the two-field form adds nothing")
+		if !byPriority {
+			require.LessOrEqual(t, s.Total(), max(time.Duration(total), 0), "the two fields take at most their total")
 		}
-		checkIndex(t, s, priorityA)
-		checkIndex(t, s, priorityB-1)
-		_ = errors.Join(cfg.Validate(gateOn, listGate), cfg.Validate(gateOff, listGate)) // must not panic
+		requireIndexFinds(t, s, priorityA)
+		requireIndexFinds(t, s, priorityB-1)
+		for _, graceful := range []bool{gateOn, gateOff} {
+			_ = cfg.Validate(graceful, byPriority) // must not panic
+		}
 	})
 }
 
@@ -150,9 +152,9 @@ func FuzzIndex(f *testing.F) {
 	f.Add(uint64(2), int32(math.MaxInt32))
 	f.Fuzz(func(t *testing.T, seed uint64, priority int32) {
 		s := randomSchedule(rand.New(rand.NewPCG(seed, 0)))
-		checkIndex(t, s, priority)
+		requireIndexFinds(t, s, priority)
 		for _, b := range s {
-			checkIndex(t, s, b.Priority)
+			requireIndexFinds(t, s, b.Priority)
 		}
 	})
 }

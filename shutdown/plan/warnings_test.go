@@ -48,7 +48,7 @@ func TestPlanWarnsOfALimitThatShortensOnlyEmptyBuckets(t *testing.T) {
 // A limit of 35.1 s leaves 30 s for the pods, 0.1 s of the margin and 5 s for the steps beside the kills, which want 10 s.
 // The hold gets nothing. With 52.5 s every step has its time, and there is no warning.
 func TestPlanWarnsOfShortenedStepsBesideTheKills(t *testing.T) {
-	steps := allSteps()
+	steps := allButPrepareAndHold()
 	steps.Hold = true
 	pods := list(pod("a", withGrace(20)))
 	p := plan.New(twoBuckets(), pods, plan.Options{Steps: steps, Limit: 35100 * time.Millisecond})
