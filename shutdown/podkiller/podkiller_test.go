@@ -109,11 +109,11 @@ func TestARuntimeThatCannotListNeedsOptionsContainers(t *testing.T) {
 		stops      []string // the ID and the grace period of each container that is stopped
 		err        error
 	}{
-		"no Containers":     {outcome: "RuntimeStuck", err: errors.ErrUnsupported},
-		"one container":     {containers: listing("id"), outcome: "Graceful", stops: []string{"id 60"}},
-		"no container":      {containers: listing(), outcome: "NotFound"},
-		"error":             {containers: failingList, err: listErr},
-		"grace period of 0": {containers: listing("id"), grace: ptr.To[int64](0), outcome: "Graceful", stops: []string{"id 2"}},
+		"Options.Containers is nil":             {outcome: "RuntimeStuck", err: errors.ErrUnsupported},
+		"it lists one container":                {containers: listing("id"), outcome: "Graceful", stops: []string{"id 60"}},
+		"it lists no container":                 {containers: listing(), outcome: "NotFound"},
+		"it fails":                              {containers: failingList, err: listErr},
+		"the request has a grace period of 0 s": {containers: listing("id"), grace: ptr.To[int64](0), outcome: "Graceful", stops: []string{"id 2"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			stops = nil

@@ -62,7 +62,7 @@ func ExampleHost_Script() {
 	// false the bus is down
 }
 
-// The kill of the pod broken returns an error. The pod web ends immediately.
+// The kill of the pod broken returns an error, beside the outcome Graceful. The pod web ends immediately.
 func ExampleKiller() {
 	killer := &shutdowntest.Killer{
 		Pods: map[string]shutdowntest.Behaviour{"broken": {Err: errors.New("the runtime is down")}},
@@ -144,7 +144,7 @@ func ExampleHost_Adopt() {
 	// <nil> 0 [adopt release]
 }
 
-// FlushErr makes the first call of FlushPod fail: n counts from 0.
+// FlushErr makes the first call of FlushPod fail: n is the number of calls before.
 func ExampleReporter() {
 	reporter := &shutdowntest.Reporter{
 		FlushErr: func(n int) error {
