@@ -258,7 +258,7 @@ func TestAnAzureEventThatStartsEarlyIsAnnounced(t *testing.T) {
 		"its time has come": func(w *world, _ *azure, _ azureEvent) {
 			w.failService(func(rw http.ResponseWriter, _ *http.Request) { http.Error(rw, "", http.StatusGone) })
 			advance(25 * time.Hour) // an hour past the event's time
-			w.failService(nil)
+			w.failService(nil)      // it works again
 			advance(longestPause)
 			w.newErrors() // those of the outage
 		},
@@ -297,7 +297,7 @@ func TestTheFirstAzureRequestMayTakeTwoMinutes(t *testing.T) {
 		require.Empty(t, w.newErrors())
 
 		service.delayNext(2 * time.Minute)
-		advance(azureInterval + 6*time.Second)
+		advance(azureInterval + 6*time.Second) // the next read, its 5 s, and 1 s more
 		require.Len(t, w.newErrors(), 1)
 	})
 }

@@ -63,14 +63,18 @@ func (e *ec2) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// interrupt announces an interruption at when. The action "" withdraws it.
+// interrupt makes the service announce an interruption at when.
 func (e *ec2) interrupt(action string, when time.Time) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
+	e.action = fmt.Sprintf(`{"action": %q, "time": %q}`, action, when.Format(time.RFC3339))
+}
+
+// withdraw makes the service announce no interruption any more.
+func (e *ec2) withdraw() {
+	e.mu.Lock()
+	defer e.mu.Unlock()
 	e.action = ""
-	if action != "" {
-		e.action = fmt.Sprintf(`{"action": %q, "time": %q}`, action, when.Format(time.RFC3339))
-	}
 }
 
 // dropTokens makes all tokens invalid.
@@ -105,7 +109,7 @@ func TestAnEC2InterruptionIsAnnouncedAndWithdrawn(t *testing.T) {
 			advance(time.Minute)
 			require.Empty(t, w.newAnnouncements(), "it is announced once")
 
-			service.interrupt("", when) // the service no longer tells of it
+			service.withdraw()
 			advance(ec2Interval)
 			require.Equal(t, cancelled(notice.OriginEC2), w.newAnnouncements())
 
@@ -168,11 +172,11 @@ func TestAnUnknownEC2TokenIsReplaced(t *testing.T) {
 // Then it forgets that token and gives no other one. This outage is reported too, but the interruption is not withdrawn.
 func TestEC2WithoutATokenIsAFailure(t *testing.T) {
 	for name, token := range map[string]http.HandlerFunc{
-		"none":     http.NotFound,
-		"disabled": func(w http.ResponseWriter, _ *http.Request) { http.Error(w, "", http.StatusForbidden) },
-		"empty":    func(http.ResponseWriter, *http.Request) {},
-		"lines":    func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "a\r\nHost: b") },
-		"useless":  func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "another service's") },
+		"not found":         http.NotFound,
+		"disabled":          func(w http.ResponseWriter, _ *http.Request) { http.Error(w, "", http.StatusForbidden) },
+		"empty":             func(http.ResponseWriter, *http.Request) {},
+		"with a line break": func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "a\r\nHost: b") },
+		"another service's": func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "another service's") },
 	} {
 		t.Run(name, func(t *testing.T) {
 			inBubble(t, notice.EC2(), &ec2{}, func(t *testing.T, w *world, service *ec2) {
@@ -211,7 +215,7 @@ func TestAPassedNoticeIsNotAnnounced(t *testing.T) {
 		service.interrupt("hibernate", at(-time.Minute))
 		w.watch()
 		advance(time.Minute)
-		service.interrupt("", time.Now())
+		service.withdraw()
 		advance(time.Minute)
 		require.Empty(t, w.newAnnouncements())
 		require.Empty(t, w.newErrors())

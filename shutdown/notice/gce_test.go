@@ -115,8 +115,8 @@ func TestAGCEPreemptionIsAnnouncedAndWithdrawn(t *testing.T) {
 	})
 }
 
-// Maintenance that stops the machine is announced without a deadline. A live migration is not announced. The end
-// of the maintenance withdraws only the notice of the maintenance, but not that of a preemption.
+// Maintenance that stops the machine is announced without a deadline, as soon as the service answers the request that it has held
+// back. A live migration is not announced. The end of the maintenance withdraws its notice, but not that of a preemption.
 func TestGCEMaintenanceIsAnnounced(t *testing.T) {
 	inBubble(t, notice.GCE(), newGCE(), func(t *testing.T, w *world, service *gce) {
 		w.watch()
@@ -163,7 +163,7 @@ func TestAFailedGCEAnnouncementIsRepeated(t *testing.T) {
 		deadline := time.Now().Add(30 * time.Second)
 		advance(10 * time.Second)
 		require.Len(t, w.newErrors(), 1)
-		w.failAnnounce(nil)
+		w.failAnnounce(nil)      // the manager accepts it again
 		advance(5 * time.Second) // the refused attempts were after 0, 1, 3 and 7 s; the next is after 15 s
 		require.Equal(t, []source.Event{{Kind: source.KindPoweroff, Deadline: deadline, Origin: notice.OriginGCEPreempted}}, w.newAnnouncements())
 	})
@@ -173,8 +173,8 @@ func TestAFailedGCEAnnouncementIsRepeated(t *testing.T) {
 // announces nothing. It reports one failure for each of the two values that it reads, and returns the failures at its end.
 func TestAnotherServiceIsNotGCE(t *testing.T) {
 	for name, fault := range map[string]http.HandlerFunc{
-		"no flavor": func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "TRUE") },
-		"unknown": func(w http.ResponseWriter, _ *http.Request) {
+		"no header": func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "TRUE") },
+		"unknown value": func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("Metadata-Flavor", "Google")
 			fmt.Fprint(w, "PERHAPS")
 		},

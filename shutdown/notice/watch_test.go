@@ -38,7 +38,7 @@ func clouds() map[string]func() cloud {
 			return cloud{
 				provider: notice.EC2(), service: service, values: 1,
 				announceAt: func(when time.Time) { service.interrupt("stop", when) },
-				withdraw:   func() { service.interrupt("", time.Time{}) },
+				withdraw:   func() { service.withdraw() },
 			}
 		},
 		"GCE": func() cloud {
@@ -142,7 +142,7 @@ func TestFailuresKeepTheAnnouncement(t *testing.T) {
 					require.Empty(t, w.newAnnouncements())
 					require.Len(t, w.newErrors(), c.values)
 
-					w.failService(nil)
+					w.failService(nil) // it works again
 					c.withdraw()
 					advance(90 * time.Second)
 					withdrawn := w.newAnnouncements()
@@ -160,18 +160,18 @@ func TestFailuresKeepTheAnnouncement(t *testing.T) {
 	}
 }
 
-// The service announces a shutdown in 5 minutes. Its clock is an hour behind this machine's, or an hour ahead. By this
-// machine's clock the deadline must also be in 5 minutes. (GCE announces no times.)
+// The service announces a shutdown in 5 minutes, with a time by its own clock, which is an hour ahead of this machine's (-1 h
+// behind), or an hour behind. By this machine's clock the deadline must also be in 5 minutes. (GCE announces no times.)
 func TestDeadlinesAreCorrectedByTheServicesClock(t *testing.T) {
-	for _, ahead := range []time.Duration{-time.Hour, time.Hour} {
+	for _, behind := range []time.Duration{-time.Hour, time.Hour} {
 		for _, name := range []string{"EC2", "Azure"} {
 			c := clouds()[name]()
 			dated := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-				w.Header().Set("Date", time.Now().Add(-ahead).UTC().Format(http.TimeFormat))
+				w.Header().Set("Date", time.Now().Add(-behind).UTC().Format(http.TimeFormat))
 				c.service.ServeHTTP(w, r)
 			})
 			inBubble(t, c.provider, dated, func(t *testing.T, w *world, _ http.HandlerFunc) {
-				c.announceAt(at(5*time.Minute - ahead))
+				c.announceAt(at(5*time.Minute - behind))
 				w.watch()
 				events := w.newAnnouncements()
 				require.Len(t, events, 1)
@@ -208,15 +208,15 @@ func TestAFailedAnnouncementIsRepeated(t *testing.T) {
 		w.watch()
 		advance(20 * time.Second)
 		require.Equal(t, []string{notice.OriginEC2 + ": announce: not running"}, w.newErrors())
-		w.failAnnounce(nil)
+		w.failAnnounce(nil) // the manager accepts it again
 		advance(longestPause)
 		require.Len(t, w.newAnnouncements(), 1)
 
 		w.failAnnounce(errNotRunning)
-		service.interrupt("", time.Now()) // the withdrawal
+		service.withdraw()
 		advance(20 * time.Second)
 		require.Len(t, w.newErrors(), 1)
-		w.failAnnounce(nil)
+		w.failAnnounce(nil) // the manager accepts it again
 		advance(longestPause)
 		require.Equal(t, cancelled(notice.OriginEC2), w.newAnnouncements())
 		require.NoError(t, w.end())
