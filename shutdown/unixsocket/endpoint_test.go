@@ -15,8 +15,8 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown/unixsocket"
 )
 
-// requireReaches requires that a new host can announce a shutdown to the session and cancel it. The session must have no
-// lock: then the host gets the reply "released" at once.
+// requireReaches requires that a new client can announce a shutdown to the session and cancel it. The session must have no
+// lock: then the client gets the reply "released" at once.
 func requireReaches(t *testing.T, path string, session source.Session) {
 	t.Helper()
 	h := dial(t, path)
@@ -49,8 +49,8 @@ func TestCloseKeepsALaterAgentsSocket(t *testing.T) {
 	requireReaches(t, path, session)
 }
 
-// The file of the socket is removed or replaced. The agent makes the socket again, in the same session, so that hosts
-// can reach it.
+// The file of the socket is removed or replaced. The agent listens on a new socket at the same path, in the same session, so
+// that an init script can announce a shutdown.
 func TestARemovedSocketIsRecreated(t *testing.T) {
 	for name, harm := range map[string]func(t *testing.T, path string){
 		"removed": func(t *testing.T, path string) { require.NoError(t, os.Remove(path)) },
@@ -116,7 +116,7 @@ func TestTheLaterAgentHasTheSocket(t *testing.T) {
 
 // Agents that were killed while they made their sockets have left a socket (.1) and a folder with a socket (.2), both an hour old.
 // Connect removes them. It keeps what may be in use: a new socket, named after this process, and the new folder .3. It also keeps
-// the old files .4, .old and ".", which are not an agent's.
+// the old files .4, .old and ".", which are plain files, and so are not an agent's.
 func TestLeftoversOfADeadAgentAreRemoved(t *testing.T) {
 	src, path := newSource(t)
 	longAgo := time.Now().Add(-time.Hour)

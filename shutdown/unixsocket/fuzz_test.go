@@ -56,8 +56,8 @@ func FuzzServe(f *testing.F) {
 	})
 }
 
-// lockedSession returns a session that has a lock and no socket.
-func lockedSession(t *testing.T) *session {
+// sessionWithLock returns a session that has a lock and no socket.
+func sessionWithLock(t *testing.T) *session {
 	t.Helper()
 	src, err := New(Options{Path: "/unused"})
 	require.NoError(t, err)
@@ -71,7 +71,7 @@ func lockedSession(t *testing.T) *session {
 // that no more events come than the text has lines, and that no connection is left.
 func serveAll(t *testing.T, text []byte, pieceSize int) {
 	t.Helper()
-	s := lockedSession(t)
+	s := sessionWithLock(t)
 	received := make(chan int)
 	go func() {
 		events := 0
@@ -80,19 +80,19 @@ func serveAll(t *testing.T, text []byte, pieceSize int) {
 		}
 		received <- events
 	}()
-	host, agent := net.Pipe()
+	client, agent := net.Pipe()
 	answers := make(chan struct{})
 	go func() {
 		defer close(answers)
-		_, _ = io.Copy(io.Discard, host) // until either end is closed
+		_, _ = io.Copy(io.Discard, client) // until either end is closed
 	}()
 	require.Nil(t, s.unannounced.add(agent))
 	s.goroutines.Go(func() { s.serve(agent) })
-	// After too long a line the session reads no more from a host that waits. A pipe, unlike a socket, has no buffer, so
+	// After too long a line the session reads no more from a client that waits. A pipe, unlike a socket, has no buffer, so
 	// further writes would block without a deadline.
-	require.NoError(t, host.SetWriteDeadline(time.Now().Add(100*time.Millisecond)))
+	require.NoError(t, client.SetWriteDeadline(time.Now().Add(100*time.Millisecond)))
 	for piece := range slices.Chunk(text, pieceSize) {
-		if _, err := host.Write(piece); err != nil {
+		if _, err := client.Write(piece); err != nil {
 			break // the agent has closed the connection or reads no more
 		}
 	}
@@ -103,7 +103,7 @@ func serveAll(t *testing.T, text []byte, pieceSize int) {
 	lines := 1 + bytes.Count(text, []byte("\n"))
 	require.LessOrEqual(t, <-received, lines)
 	require.Empty(t, s.unannounced.list)
-	_ = host.Close() // the agent may have closed its end
+	_ = client.Close() // the agent may have closed its end
 	_ = agent.Close()
 	<-answers
 }

@@ -12,7 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// 400 connections send half a line and wait. Another host must still get its reply. The agent closes all but 64 of the
+// 400 connections send half a line and wait. Another client must still get its reply. The agent closes all but 64 of the
 // connections, which limits its descriptors. So at most 64 goroutines are left, one for each, and a few of the session.
 func TestIncompleteLinesBlockNobody(t *testing.T) {
 	session, path := newSession(t)
@@ -58,7 +58,7 @@ func TestAWaitingConnectionIsNotIdle(t *testing.T) {
 	h.requireReply("released")
 }
 
-// A line of more than 256 bytes gets an error, and other hosts still reach the agent.
+// A line of more than 256 bytes gets an error, and other clients still reach the agent.
 func TestALongLineIsRefused(t *testing.T) {
 	session, path := newSession(t)
 	h := dial(t, path)
@@ -67,12 +67,12 @@ func TestALongLineIsRefused(t *testing.T) {
 	requireReaches(t, path, session)
 }
 
-// At most 64 hosts may wait for the reply. The next host gets an error instead, but its announcement is an event all the
-// same. The 64 hosts get their reply when the lock is closed.
+// At most 64 clients may wait for the reply. The next client gets an error instead, but its announcement is an event all the
+// same. The 64 clients get their reply when the lock is closed.
 func TestTheNumberOfWaitingConnectionsIsLimited(t *testing.T) {
 	session, path := newSession(t)
 	lock := takeLock(t, session)
-	var waiting []*host
+	var waiting []*client
 	for range 64 {
 		h := announceShutdown(t, path, "halt", session)
 		waiting = append(waiting, h)
@@ -86,7 +86,7 @@ func TestTheNumberOfWaitingConnectionsIsLimited(t *testing.T) {
 	}
 }
 
-// A host cancels a shutdown, and the session ends before the manager has received the event. The host is told to cancel
+// A client cancels a shutdown, and the session ends before the manager has received the event. The client is told to cancel
 // again, and the shutdown stays pending for the next session.
 func TestACancellationAtTheEndOfASessionHasNoEffect(t *testing.T) {
 	src, path := newSource(t)
@@ -106,9 +106,9 @@ func TestACancellationAtTheEndOfASessionHasNoEffect(t *testing.T) {
 	require.Equal(t, source.KindReboot, event.Kind)
 }
 
-// A host reads no replies, and sends invalid lines until the buffers are full, which a timeout of 300 ms shows. Close must
-// not wait for the host: it drops a reply after 1 s. The test allows 5 s, for a busy machine.
-func TestAHostThatDoesNotReadDoesNotBlockClose(t *testing.T) {
+// A client reads no replies, and sends invalid lines until the buffers are full, which a timeout of 300 ms shows. Close must
+// not wait for the client: it drops a reply after 1 s. The test allows 5 s, for a busy machine.
+func TestAClientThatDoesNotReadDoesNotBlockClose(t *testing.T) {
 	src, path := newSource(t)
 	session, err := src.Connect(t.Context())
 	require.NoError(t, err)

@@ -25,7 +25,7 @@ import (
 // testTimeout is the longest that a test waits for anything, on a busy machine.
 const testTimeout = 30 * time.Second
 
-// newSource returns a source whose hosts wait 20 s unless they say another time.
+// newSource returns a source whose clients wait 20 s unless they say another time.
 func newSource(t *testing.T) (src *unixsocket.Source, path string) {
 	t.Helper()
 	path = filepath.Join(t.TempDir(), "shutdown.sock")
@@ -50,25 +50,25 @@ func newSession(t *testing.T) (session source.Session, path string) {
 	return connect(t, src), path
 }
 
-// host is the connection of a host, such as a script that announces a shutdown.
-type host struct {
+// client is a connection to the agent's socket, such as that of an init script that announces a shutdown.
+type client struct {
 	t    *testing.T
 	conn net.Conn
 	in   *bufio.Reader
 }
 
-// dial connects to the agent's socket, as a host does. The connection is closed when the test ends.
-func dial(t *testing.T, path string) *host {
+// dial connects to the agent's socket. The connection is closed when the test ends.
+func dial(t *testing.T, path string) *client {
 	t.Helper()
 	conn, err := new(net.Dialer).DialContext(t.Context(), "unix", path)
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, conn.Close()) })
 	require.NoError(t, conn.SetDeadline(time.Now().Add(testTimeout)))
-	return &host{t: t, conn: conn, in: bufio.NewReader(conn)}
+	return &client{t: t, conn: conn, in: bufio.NewReader(conn)}
 }
 
-// announceShutdown sends a line from a new host, and waits for the event of the session.
-func announceShutdown(t *testing.T, path, line string, session source.Session) *host {
+// announceShutdown sends a line from a new client, and waits for the event of the session.
+func announceShutdown(t *testing.T, path, line string, session source.Session) *client {
 	t.Helper()
 	h := dial(t, path)
 	h.send(line)
@@ -77,14 +77,14 @@ func announceShutdown(t *testing.T, path, line string, session source.Session) *
 }
 
 // send sends a line to the agent.
-func (h *host) send(line string) {
+func (h *client) send(line string) {
 	h.t.Helper()
 	_, err := h.conn.Write([]byte(line + "\n"))
 	require.NoError(h.t, err)
 }
 
 // requireReply waits for a line of the agent, which must be this one.
-func (h *host) requireReply(line string) {
+func (h *client) requireReply(line string) {
 	h.t.Helper()
 	got, err := h.in.ReadString('\n')
 	require.NoError(h.t, err)
@@ -136,7 +136,7 @@ func TestInvalidOptionsAreErrors(t *testing.T) {
 	}
 }
 
-// No shutdown is pending until a host announces one, here a reboot in 90 s. The announcement is an event of the session, and
+// No shutdown is pending until a client announces one, here a reboot in 90 s. The announcement is an event of the session, and
 // the event is then pending.
 func TestAnAnnouncementIsAnEventAndPending(t *testing.T) {
 	session, path := newSession(t)
@@ -153,7 +153,7 @@ func TestAnAnnouncementIsAnEventAndPending(t *testing.T) {
 	require.Equal(t, event, *pending)
 }
 
-// A host announces a reboot while a lock is held, and a second lock is taken. The reply comes only when both locks are
+// A client announces a reboot while a lock is held, and a second lock is taken. The reply comes only when both locks are
 // closed; a second Close of the first lock does not count.
 func TestTheReplyIsSentWhenTheLastLockIsClosed(t *testing.T) {
 	session, path := newSession(t)
@@ -171,9 +171,9 @@ func TestTheReplyIsSentWhenTheLastLockIsClosed(t *testing.T) {
 	h.requireReply("released")
 }
 
-// A host waits for the reply to its announcement, because a lock is held. Another host cancels the shutdown, and the waiting
-// host gets the reply "cancelled". No shutdown is pending any more.
-func TestCancelReleasesTheWaitingHosts(t *testing.T) {
+// A client waits for the reply to its announcement, because a lock is held. Another client cancels the shutdown, and the waiting
+// client gets the reply "cancelled". No shutdown is pending any more.
+func TestCancelReleasesTheWaitingClients(t *testing.T) {
 	session, path := newSession(t)
 	takeLock(t, session)
 	waiting, cancelling := dial(t, path), dial(t, path)
@@ -186,7 +186,7 @@ func TestCancelReleasesTheWaitingHosts(t *testing.T) {
 	require.ErrorIs(t, err, errors.ErrUnsupported)
 }
 
-// An invalid line gets an error and is no event. The session has a lock, so the host would wait after a valid line.
+// An invalid line gets an error and is no event. The session has a lock, so the client would wait after a valid line.
 func TestInvalidLinesChangeNothing(t *testing.T) {
 	session, path := newSession(t)
 	takeLock(t, session)
@@ -256,9 +256,9 @@ func TestConnectNeedsTheFolder(t *testing.T) {
 	require.Empty(t, lines.String())
 }
 
-// A host waits for the reply when the session ends. The next session finds the shutdown pending, and the host gets its
+// A client waits for the reply when the session ends. The next session finds the shutdown pending, and the client gets its
 // reply when the lock is closed.
-func TestAWaitingHostOutlivesTheSession(t *testing.T) {
+func TestAWaitingClientOutlivesTheSession(t *testing.T) {
 	src, path := newSource(t)
 	session := connect(t, src)
 	lock := takeLock(t, session)
@@ -273,7 +273,7 @@ func TestAWaitingHostOutlivesTheSession(t *testing.T) {
 	h.requireReply("released")
 }
 
-// Options.Delay says that hosts wait 20 s: a request for 21 s gets 20 s and an error.
+// Options.Delay says that clients wait 20 s: a request for 21 s gets 20 s and an error.
 func TestRequestDelayIsCappedByTheOption(t *testing.T) {
 	session, _ := newSession(t)
 	granted, err := session.RequestDelay(t.Context(), 20*time.Second)
