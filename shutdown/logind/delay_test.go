@@ -26,9 +26,9 @@ const (
 	run = "run/systemd/logind.conf.d"
 )
 
-// applyDropInOnReload starts a scripted systemd. When it reloads logind, logind applies the limit of the drop-in file, or
-// 5 s if the file has none.
-func (h *host) applyDropInOnReload(t *testing.T, file string) *logindfake.Systemd1 {
+// startSystemdThatApplies starts a scripted systemd. When it reloads logind, logind applies the limit of the file, or 5 s if the
+// file has none.
+func (h *host) startSystemdThatApplies(t *testing.T, file string) *logindfake.Systemd1 {
 	t.Helper()
 	onReload := func() {
 		limit := 5
@@ -41,8 +41,8 @@ func (h *host) applyDropInOnReload(t *testing.T, file string) *logindfake.System
 	return logindfake.StartSystemd1(t, h.bus.Address, onReload)
 }
 
-// ignoreReloads starts a scripted systemd. When it reloads logind, nothing changes.
-func (h *host) ignoreReloads(t *testing.T) *logindfake.Systemd1 {
+// startSystemdThatIgnoresReloads starts a scripted systemd. When it reloads logind, nothing changes.
+func (h *host) startSystemdThatIgnoresReloads(t *testing.T) *logindfake.Systemd1 {
 	t.Helper()
 	return logindfake.StartSystemd1(t, h.bus.Address, func() {})
 }
@@ -68,7 +68,7 @@ func TestASufficientLimitIsKept(t *testing.T) {
 		"the same": {limit: 5 * time.Second, requested: 5 * time.Second, granted: 5 * time.Second},
 		"above":    {limit: time.Minute, requested: 5 * time.Second, granted: time.Minute},
 		"infinite": {limit: logindfake.Unlimited, requested: math.MaxInt64, granted: math.MaxInt64},
-		"nothing":  {},
+		"both 0":   {limit: 0, requested: 0, granted: 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			h := newHost(t)
@@ -92,7 +92,7 @@ func TestALowLimitIsRaised(t *testing.T) {
 	} {
 		t.Run(requested.String(), func(t *testing.T) {
 			h := newHost(t)
-			systemd1 := h.applyDropInOnReload(t, etc+"/zz-kubegrace.conf")
+			systemd1 := h.startSystemdThatApplies(t, etc+"/zz-kubegrace.conf")
 			granted, err := h.connect(t).RequestDelay(t.Context(), requested)
 			require.NoError(t, err)
 			require.Equal(t, time.Duration(seconds)*time.Second, granted)
@@ -137,7 +137,7 @@ func TestAnotherFileCapsTheLimit(t *testing.T) {
 	const winner = "usr/lib/systemd/logind.conf.d/zz-unattended-upgrades.conf"
 	h.limitDelay(t, winner, "30")
 	h.limitDelay(t, etc+"/unattended-upgrades-logind-maxdelay.conf", "20")
-	systemd1 := h.ignoreReloads(t)
+	systemd1 := h.startSystemdThatIgnoresReloads(t)
 	session := h.connect(t)
 	for range 2 {
 		granted, err := session.RequestDelay(t.Context(), time.Minute)
@@ -172,17 +172,17 @@ func TestAFailedReloadIsAnError(t *testing.T) {
 	}
 }
 
-// etc is a file, so that the drop-in cannot be written below it, as on a host whose /etc is read-only. The drop-in goes to
-// /run.
+// The host's etc is a file, so that the drop-in cannot be written below it, as on a host whose /etc is read-only. The drop-in goes
+// to /run.
 func TestTheSecondDirectoryIsUsedIfTheFirstIsReadOnly(t *testing.T) {
 	h := newHost(t)
 	h.writeFile(t, "etc", "a file where the directory should be: nothing can be written below it")
-	h.applyDropInOnReload(t, run+"/zz-kubegrace.conf")
+	h.startSystemdThatApplies(t, run+"/zz-kubegrace.conf")
 	requireGranted(t, h.connect(t), time.Minute)
 	require.FileExists(t, filepath.Join(h.root, run, "zz-kubegrace.conf"))
 }
 
-// etc and run are files, so the drop-in cannot be written below either of them. logind's limit of 5 s is granted, and the
+// The host's etc and run are files, so the drop-in cannot be written below either of them. logind's limit of 5 s is granted, and the
 // error names both.
 func TestNoWritableDirectoryIsAnError(t *testing.T) {
 	h := newHost(t)
@@ -195,21 +195,22 @@ func TestNoWritableDirectoryIsAnError(t *testing.T) {
 	require.ErrorContains(t, err, filepath.Join(h.root, "run"))
 }
 
-// This agent writes its drop-in to /run. logind reads only the file of the same name in /etc, which sets 5 s. So 5 s are
-// granted, and the error names the file in /etc.
+// An earlier agent has left its drop-in in /etc, with a limit of 5 s. This agent writes the file of the same name to /run, but systemd
+// lets the file in /etc replace it. So 5 s are granted, and the error names the file in /etc.
 func TestTheErrorNamesADropInThatWins(t *testing.T) {
+	const left = etc + "/zz-kubegrace.conf" // by the earlier agent
 	h := newHost(t)
+	h.limitDelay(t, left, "5")
 	h.options.DropInDirs = []string{"/run/systemd/logind.conf.d"}
-	h.applyDropInOnReload(t, etc+"/zz-kubegrace.conf")
-	h.limitDelay(t, etc+"/zz-kubegrace.conf", "5") // of an agent that wrote to /etc
-	requireCapped(t, h.connect(t), 5*time.Second, "/"+etc+"/zz-kubegrace.conf")
+	h.startSystemdThatApplies(t, left)
+	requireGrantedLess(t, h.connect(t), 5*time.Second, "/"+left)
 }
 
 // The options choose the directory and the name of the drop-in.
 func TestTheDropInPathIsAnOption(t *testing.T) {
 	h := newHost(t)
 	h.options.DropInDirs, h.options.DropInName = []string{"/run/systemd/logind.conf.d"}, "99-agent.conf"
-	h.applyDropInOnReload(t, run+"/99-agent.conf")
+	h.startSystemdThatApplies(t, run+"/99-agent.conf")
 	requireGranted(t, h.connect(t), time.Minute)
 	require.FileExists(t, filepath.Join(h.root, run, "99-agent.conf"))
 }
@@ -220,7 +221,7 @@ func TestTheDropInFollowsTheRequest(t *testing.T) {
 	h := newHost(t)
 	const file = etc + "/zz-kubegrace.conf"
 	path := filepath.Join(h.root, file)
-	systemd1 := h.applyDropInOnReload(t, file)
+	systemd1 := h.startSystemdThatApplies(t, file)
 	session := h.connect(t)
 	for _, step := range []struct {
 		requested time.Duration

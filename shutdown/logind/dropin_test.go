@@ -18,12 +18,12 @@ import (
 // 5 s and an error. logind is reloaded for the first request only, because another reload would not help.
 func TestADropInThatLogindDoesNotSeeIsAnError(t *testing.T) {
 	h := newHost(t)
-	systemd1 := h.ignoreReloads(t)
+	systemd1 := h.startSystemdThatIgnoresReloads(t)
 	src := h.source(t)
 	for range 5 {
 		session, err := src.Connect(t.Context())
 		require.NoError(t, err)
-		requireCapped(t, session, 5*time.Second, "") // no file sets the limit
+		requireGrantedLess(t, session, 5*time.Second, "") // no file sets the limit
 		_, err = session.RequestDelay(t.Context(), time.Minute)
 		require.ErrorContains(t, err, "is "+h.root+" the host's own file system?")
 		require.NoError(t, session.Close())
@@ -35,7 +35,7 @@ func TestADropInThatLogindDoesNotSeeIsAnError(t *testing.T) {
 // and when another delay is requested.
 func TestAnUnseenDropInIsTriedAgainAfterAChange(t *testing.T) {
 	h := newHost(t)
-	systemd1 := h.ignoreReloads(t)
+	systemd1 := h.startSystemdThatIgnoresReloads(t)
 	session := h.connect(t)
 	requireDefault := func(requested time.Duration) {
 		granted, err := session.RequestDelay(t.Context(), requested)
@@ -45,7 +45,8 @@ func TestAnUnseenDropInIsTriedAgainAfterAChange(t *testing.T) {
 	requireDefault(time.Minute)
 	require.Len(t, systemd1.Reloads(), 1)
 
-	// By the files the limit is now sufficient without the drop-in. It is removed, and written again because logind has 5 s.
+	// By the files the limit is now sufficient without the drop-in. The drop-in is removed, and written again because logind has 5 s. Each
+	// change is followed by a reload.
 	h.limitDelay(t, etc+"/zzz-admin.conf", "2min")
 	for range 5 {
 		requireDefault(time.Minute)
@@ -59,7 +60,7 @@ func TestAnUnseenDropInIsTriedAgainAfterAChange(t *testing.T) {
 // RemoveDropIn removes our drop-in and reloads logind, so that the limit is 5 s again.
 func TestRemoveDropIn(t *testing.T) {
 	h := newHost(t)
-	h.applyDropInOnReload(t, ours)
+	h.startSystemdThatApplies(t, ours)
 	src := h.source(t)
 	session := connect(t, src)
 	requireGranted(t, session, time.Minute)
@@ -73,7 +74,7 @@ func TestRemoveDropIn(t *testing.T) {
 // Without a drop-in RemoveDropIn does nothing: it does not reload logind.
 func TestRemoveDropInWithoutADropIn(t *testing.T) {
 	h := newHost(t)
-	systemd1 := h.ignoreReloads(t)
+	systemd1 := h.startSystemdThatIgnoresReloads(t)
 	require.NoError(t, h.source(t).RemoveDropIn(t.Context()))
 	require.Empty(t, systemd1.Reloads())
 }
@@ -89,7 +90,7 @@ func TestRemoveDropInKeepsAForeignFile(t *testing.T) {
 // Without a bus the drop-in is removed anyway. The error says that logind was not reloaded.
 func TestRemoveDropInNeedsTheBusOnlyForTheReload(t *testing.T) {
 	h := newHost(t)
-	h.applyDropInOnReload(t, etc+"/zz-kubegrace.conf")
+	h.startSystemdThatApplies(t, etc+"/zz-kubegrace.conf")
 	requireGranted(t, h.connect(t), time.Minute)
 	h.bus.Stop()
 	require.ErrorContains(t, h.source(t).RemoveDropIn(t.Context()), "the drop-in was removed, but")
@@ -101,7 +102,7 @@ func TestRemoveDropInNeedsTheBusOnlyForTheReload(t *testing.T) {
 func TestTheErrorNamesAFileThatLogindCannotParse(t *testing.T) {
 	h := newHost(t)
 	h.login1.SetLimit(7 * time.Second)
-	systemd1 := h.ignoreReloads(t)
+	systemd1 := h.startSystemdThatIgnoresReloads(t)
 	h.limitDelay(t, "etc/systemd/logind.conf", "7")
 	h.writeFile(t, etc+"/50-site.conf", "[Login] # for the backup\nKillUserProcesses=no\n")
 	session := h.connect(t)

@@ -21,9 +21,9 @@ func TestRealFaults(t *testing.T) {
 		return
 	}
 	faults := map[string]func(*logindhost.Host){
-		"logind killed":  func(h *logindhost.Host) { h.Kill(); h.Start() },
-		"bus restarted":  (*logindhost.Host).RestartBus,
-		"logind stopped": func(h *logindhost.Host) { resume := h.Pause(); time.AfterFunc(500*time.Millisecond, resume) },
+		"logind killed": func(h *logindhost.Host) { h.Kill(); h.Start() },
+		"bus restarted": (*logindhost.Host).RestartBus,
+		"logind paused": func(h *logindhost.Host) { resume := h.Pause(); time.AfterFunc(500*time.Millisecond, resume) },
 	}
 	states := map[string]func(*testing.T, *logindhost.Host, *shutdowntest.Killer){
 		"idle": func(*testing.T, *logindhost.Host, *shutdowntest.Killer) {},
@@ -46,7 +46,7 @@ func TestRealFaults(t *testing.T) {
 				reach(t, host, killer)
 				systemd1 := host.Systemd1 // a restart of the bus replaces it
 				harm(host)
-				remembersShutdown := fault == "logind stopped" // the other faults make logind forget a shutdown
+				remembersShutdown := fault == "logind paused" // the other faults make logind forget a shutdown
 				if remembersShutdown && state == "draining" {
 					awaitPowerOff(t, host)
 				}

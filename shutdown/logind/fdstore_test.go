@@ -26,10 +26,10 @@ const (
 )
 
 // TestAgentProcess is no test, but the process of an agent that other tests start and kill. It adopts the stored lock if
-// it was told to, and asks for a lock. If it gets one, it closes the adopted lock. It prints what it found: whether it has
-// adopted a lock, whether a shutdown is pending, whether Inhibit has succeeded, and the names of the passed descriptors
-// (LISTEN_FDNAMES), where a lock that this package has taken over is named "taken". Then it follows commands: again replaces
-// the lock by a new one, and release closes it.
+// it was told to, and asks for a lock. If it gets one, it closes the adopted lock. It prints what it found: adopted (it has adopted
+// a lock), pending (a shutdown is pending), inhibited (Inhibit has succeeded), and fdnames (LISTEN_FDNAMES, the names of the passed
+// descriptors; "taken" stands for a lock that this package has taken over). Then it follows commands: again replaces the lock by a
+// new one, and release closes it.
 func TestAgentProcess(t *testing.T) {
 	if os.Getenv(agentEnv) == "" {
 		return
@@ -56,7 +56,7 @@ func TestAgentProcess(t *testing.T) {
 	case adopted != nil: // Inhibit has failed
 		lock = adopted
 	}
-	fmt.Printf("agent: adopted=%t pending=%t locked=%t names=%s\n", adopted != nil, pending != nil, isGranted, os.Getenv("LISTEN_FDNAMES"))
+	fmt.Printf("agent: adopted=%t pending=%t inhibited=%t fdnames=%s\n", adopted != nil, pending != nil, isGranted, os.Getenv("LISTEN_FDNAMES"))
 	for in := bufio.NewScanner(os.Stdin); in.Scan(); {
 		switch in.Text() {
 		case "again":
@@ -168,7 +168,7 @@ func hostWithFDStore(t *testing.T) (*host, *logindhost.FDStore) {
 func TestInhibitStoresTheLock(t *testing.T) {
 	h, store := hostWithFDStore(t)
 	a := startAgent(t, store)
-	require.Equal(t, "adopted=false pending=false locked=true names=", a.found)
+	require.Equal(t, "adopted=false pending=false inhibited=true fdnames=", a.found)
 	requireStored(t, store, "inhibitor")
 	require.Contains(t, store.Messages(), "FDSTORE=1\nFDPOLL=0\nFDNAME=inhibitor")
 
@@ -198,13 +198,13 @@ func TestTheStoredLockOutlivesTheAgent(t *testing.T) {
 	requireHeld(t, lock)
 
 	second := startAgent(t, store)
-	require.Equal(t, "adopted=false pending=true locked=true names=taken", second.found)
+	require.Equal(t, "adopted=false pending=true inhibited=true fdnames=taken", second.found)
 	require.Len(t, h.login1.Locks(), 1, "logind has granted only the first lock")
 	second.kill()
 	requireHeld(t, lock)
 
 	third := startAgent(t, store)
-	require.Equal(t, "adopted=false pending=true locked=true names=taken", third.found)
+	require.Equal(t, "adopted=false pending=true inhibited=true fdnames=taken", third.found)
 	third.command("release")
 	awaitReleased(t, lock)
 	require.Empty(t, store.Names(), "removed from the store before it was closed")
@@ -221,7 +221,7 @@ func TestAdoptReturnsTheStoredLock(t *testing.T) {
 			requireStored(t, store, "inhibitor")
 			first.kill()
 			second := startAgentWith(t, store, agentOptions{adopts: true})
-			require.Equal(t, fmt.Sprintf("adopted=true pending=%t locked=%t names=taken", preparing, !preparing), second.found)
+			require.Equal(t, fmt.Sprintf("adopted=true pending=%t inhibited=%t fdnames=taken", preparing, !preparing), second.found)
 			locks := h.login1.Locks()
 			held := locks[len(locks)-1] // in a shutdown the adopted lock, which is the only one
 			if !preparing {
@@ -245,7 +245,7 @@ func TestTheStoredLockIsClosedWithoutAShutdown(t *testing.T) {
 	first.kill()
 
 	second := startAgent(t, store)
-	require.Equal(t, "adopted=false pending=false locked=true names=taken", second.found)
+	require.Equal(t, "adopted=false pending=false inhibited=true fdnames=taken", second.found)
 	requireStored(t, store, "inhibitor-2")
 	locks := h.login1.Locks()
 	require.Len(t, locks, 2, "the stored one and the new one")
@@ -257,13 +257,13 @@ func TestTheStoredLockIsClosedWithoutAShutdown(t *testing.T) {
 // code that expects them. Only the lock is marked there as taken.
 func TestOtherPassedDescriptorsAreNotTouched(t *testing.T) {
 	_, store := hostWithFDStore(t)
-	startAgent(t, store).kill()
+	startAgent(t, store).kill() // it has stored its lock
 	requireStored(t, store, "inhibitor")
 	other, err := os.Open(os.DevNull)
 	require.NoError(t, err)
 	defer func() { require.NoError(t, other.Close()) }()
 	a := startAgentWith(t, store, agentOptions{others: map[string]*os.File{"http": other, "inhibitors": other}})
-	require.Equal(t, "adopted=false pending=false locked=true names=http:inhibitors:taken", a.found)
+	require.Equal(t, "adopted=false pending=false inhibited=true fdnames=http:inhibitors:taken", a.found)
 }
 
 // The unit's FileDescriptorStoreMax is 0, so systemd closes what it receives. The lock is held as long as
@@ -274,14 +274,14 @@ func TestAFullFDStoreIsNoError(t *testing.T) {
 	const storesNothing = 0
 	store := logindhost.StartFDStore(t, storesNothing)
 	a := startAgent(t, store)
-	require.Equal(t, "adopted=false pending=false locked=true names=", a.found)
+	require.Equal(t, "adopted=false pending=false inhibited=true fdnames=", a.found)
 	require.Eventually(t, func() bool { return len(store.Messages()) == 1 }, testTimeout, time.Millisecond, "the lock was sent to systemd")
 	a.kill()
 	awaitReleased(t, h.login1.Locks()[0])
 
 	h.beginShutdownSilently()
 	a = startAgent(t, store)
-	require.Equal(t, "adopted=false pending=true locked=false names=", a.found, "a shutdown without a lock")
+	require.Equal(t, "adopted=false pending=true inhibited=false fdnames=", a.found, "it has no lock")
 }
 
 // systemd's notification socket does not exist, so the lock cannot be stored. The lock is taken and
@@ -289,9 +289,9 @@ func TestAFullFDStoreIsNoError(t *testing.T) {
 func TestALockIsHeldWithoutANotifySocket(t *testing.T) {
 	h := newHost(t)
 	t.Setenv("NOTIFY_SOCKET", "/nowhere/notify")
-	h.options.NoFDStore = false
-	lock, seen := h.inhibit(t, h.connect(t))
-	requireHeld(t, seen)
-	require.NoError(t, lock.Close(), "an unsent lock is not removed")
-	awaitReleased(t, seen)
+	h.options.NoFDStore = false // the lock is to be stored, as by default
+	lock, atLogind := h.inhibit(t, h.connect(t))
+	requireHeld(t, atLogind)
+	require.NoError(t, lock.Close(), "Close asks systemd to remove only what was sent to its store")
+	awaitReleased(t, atLogind)
 }

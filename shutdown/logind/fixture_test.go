@@ -79,7 +79,7 @@ func connect(t testing.TB, source *logind.Source) source.Session {
 	return session
 }
 
-// inhibit takes a lock and also returns logind's view of it.
+// inhibit takes a lock, and also returns what logind knows of it.
 func (h *host) inhibit(t *testing.T, session source.Session) (io.Closer, *logindfake.Lock) {
 	t.Helper()
 	lock, err := session.Inhibit(t.Context())

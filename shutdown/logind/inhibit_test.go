@@ -23,24 +23,24 @@ import (
 // Inhibit takes a delay lock for shutdowns, with the default texts. Close releases it.
 func TestInhibitTakesALock(t *testing.T) {
 	h, session := newSession(t)
-	lock, seen := h.inhibit(t, session)
-	require.Equal(t, "shutdown", seen.What)
-	require.Equal(t, filepath.Base(os.Args[0]), seen.Who, "the name of the program")
-	require.Equal(t, "Pods need time to end before the node shuts down", seen.Why)
-	require.Equal(t, "delay", seen.Mode)
-	requireHeld(t, seen)
+	lock, atLogind := h.inhibit(t, session)
+	require.Equal(t, "shutdown", atLogind.What)
+	require.Equal(t, filepath.Base(os.Args[0]), atLogind.Who, "the name of the program")
+	require.Equal(t, "Pods need time to end before the node shuts down", atLogind.Why)
+	require.Equal(t, "delay", atLogind.Mode)
+	requireHeld(t, atLogind)
 	require.NoError(t, lock.Close())
-	awaitReleased(t, seen)
+	awaitReleased(t, atLogind)
 	require.NoError(t, lock.Close(), "a second Close closes nothing")
 }
 
-// logind gets the texts of Options.Who and Options.Why, which systemd-inhibit --list shows.
+// logind gets the texts of Options.Who and Options.Why, which systemd-inhibit --list would show.
 func TestWhoAndWhyAreOptions(t *testing.T) {
 	h := newHost(t)
 	h.options.Who, h.options.Why = "agent", "its pods"
-	_, seen := h.inhibit(t, h.connect(t))
-	require.Equal(t, "agent", seen.Who)
-	require.Equal(t, "its pods", seen.Why)
+	_, atLogind := h.inhibit(t, h.connect(t))
+	require.Equal(t, "agent", atLogind.Who)
+	require.Equal(t, "its pods", atLogind.Why)
 }
 
 // Close of a session must not release the session's lock: the next session has to take a new one first.
@@ -48,11 +48,11 @@ func TestTheLockOutlivesItsSession(t *testing.T) {
 	h := newHost(t)
 	session, err := h.source(t).Connect(t.Context())
 	require.NoError(t, err)
-	lock, seen := h.inhibit(t, session)
+	lock, atLogind := h.inhibit(t, session)
 	require.NoError(t, session.Close())
-	requireHeld(t, seen)
+	requireHeld(t, atLogind)
 	require.NoError(t, lock.Close())
-	awaitReleased(t, seen)
+	awaitReleased(t, atLogind)
 }
 
 // The caller discards a lock without closing it. The garbage collector must not close the lock's descriptor, which would
@@ -79,13 +79,13 @@ func TestADiscardedLockIsHeld(t *testing.T) {
 // the child still runs.
 func TestChildrenDoNotInheritTheLock(t *testing.T) {
 	h := newHost(t)
-	lock, seen := h.inhibit(t, h.connect(t))
+	lock, atLogind := h.inhibit(t, h.connect(t))
 	child := exec.CommandContext(t.Context(), "cat")
 	in, err := child.StdinPipe()
 	require.NoError(t, err)
 	require.NoError(t, child.Start())
 	require.NoError(t, lock.Close())
-	awaitReleased(t, seen)
+	awaitReleased(t, atLogind)
 	require.NoError(t, in.Close())
 	require.NoError(t, child.Wait())
 }
@@ -104,8 +104,8 @@ func TestInhibitSucceedsAfterARefusal(t *testing.T) {
 		require.ErrorAs(t, err, &refused)
 		require.Equal(t, name, refused.Name)
 	}
-	_, seen := h.inhibit(t, session)
-	requireHeld(t, seen)
+	_, atLogind := h.inhibit(t, session)
+	requireHeld(t, atLogind)
 }
 
 // Eight callers call Inhibit at the same time. logind replies to the first call only after the seven others have returned.

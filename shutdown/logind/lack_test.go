@@ -105,7 +105,7 @@ func TestABusWithoutOptionalFeaturesWorks(t *testing.T) {
 			require.Equal(t, time.Minute, manager.Inhibitor().Granted)
 			held := broker.Login1.Held()
 			require.Len(t, held, 1)
-			broker.Login1.Prepare(true)
+			broker.Login1.Prepare(true) // announces a shutdown
 			awaitReleased(t, held[0])
 			require.Len(t, killer.Kills(), 2)
 			require.ElementsMatch(t, missing, log.missing())

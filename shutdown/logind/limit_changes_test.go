@@ -23,14 +23,15 @@ import (
 // ours is the path of kubegrace's drop-in below the root of the test's host.
 const ours = etc + "/zz-kubegrace.conf"
 
-// requireCapped requests a minute, and requires that only limit is granted because of the file winner.
-func requireCapped(t *testing.T, session source.Session, limit time.Duration, winner string) {
+// requireGrantedLess requests a minute, and requires that only limit is granted, and that the error names setBy as the file that sets
+// the limit; "": none.
+func requireGrantedLess(t *testing.T, session source.Session, limit time.Duration, setBy string) {
 	t.Helper()
 	granted, err := session.RequestDelay(t.Context(), time.Minute)
 	require.Equal(t, limit, granted)
 	var capped *source.DelayCappedError
 	require.ErrorAs(t, err, &capped)
-	require.Equal(t, winner, capped.SetBy)
+	require.Equal(t, setBy, capped.SetBy)
 }
 
 // requireGranted requests a delay, and requires that exactly this delay is granted.
@@ -45,7 +46,7 @@ func requireGranted(t *testing.T, session source.Session, delay time.Duration) {
 // not reload logind.
 func TestALosingFileChangesNothing(t *testing.T) {
 	h := newHost(t)
-	systemd1 := h.applyDropInOnReload(t, ours)
+	systemd1 := h.startSystemdThatApplies(t, ours)
 	session := h.connect(t)
 	requireGranted(t, session, time.Minute)
 	h.limitDelay(t, etc+"/50-site.conf", "15")
@@ -57,7 +58,7 @@ func TestALosingFileChangesNothing(t *testing.T) {
 // reloads logind, which has a minute again.
 func TestALimitBelowTheDropInsCausesAReload(t *testing.T) {
 	h := newHost(t)
-	systemd1 := h.applyDropInOnReload(t, ours)
+	systemd1 := h.startSystemdThatApplies(t, ours)
 	session := h.connect(t)
 	requireGranted(t, session, time.Minute)
 	h.login1.SetLimit(15 * time.Second)
@@ -70,13 +71,13 @@ func TestALimitBelowTheDropInsCausesAReload(t *testing.T) {
 func TestAWinningFileIsNamed(t *testing.T) {
 	const site = etc + "/zzz-site.conf"
 	h := newHost(t)
-	systemd1 := h.applyDropInOnReload(t, ours)
+	systemd1 := h.startSystemdThatApplies(t, ours)
 	session := h.connect(t)
 	requireGranted(t, session, time.Minute)
 	h.limitDelay(t, site, "15")
 	h.login1.SetLimit(15 * time.Second)
 	for range 3 {
-		requireCapped(t, session, 15*time.Second, "/"+site)
+		requireGrantedLess(t, session, 15*time.Second, "/"+site)
 	}
 
 	require.NoError(t, os.Remove(filepath.Join(h.root, site)))
@@ -110,7 +111,7 @@ func (h *host) connectCounting(t *testing.T) (source.Session, *logCount) {
 // raises the limit again. Each request is made three times, but each of the two changes is logged once.
 func TestChangesOfTheLimitAreLoggedOnce(t *testing.T) {
 	h := newHost(t)
-	h.applyDropInOnReload(t, ours)
+	h.startSystemdThatApplies(t, ours)
 	session, log := h.connectCounting(t)
 	for range 3 {
 		requireGranted(t, session, time.Minute)
@@ -130,7 +131,7 @@ func TestChangesOfTheLimitAreLoggedOnce(t *testing.T) {
 // 2 min is sufficient. The failure is logged once, and again only after a request without it.
 func TestALastingFailureIsLoggedOnce(t *testing.T) {
 	h := newHost(t)
-	h.applyDropInOnReload(t, ours)
+	h.startSystemdThatApplies(t, ours)
 	session, log := h.connectCounting(t)
 	request := func() {
 		_, err := session.RequestDelay(t.Context(), time.Minute)
@@ -195,7 +196,7 @@ func testRealLimitChanges(t *testing.T, host *logindhost.Host) {
 	// A file whose name sorts after the drop-in wins with 15 s. A shutdown has this limit too.
 	host.Configure(site, "[Login]\nInhibitDelayMaxSec=15\n", 15*time.Second)
 	for range 2 {
-		requireCapped(t, session, 15*time.Second, site)
+		requireGrantedLess(t, session, 15*time.Second, site)
 	}
 	before := time.Now()
 	host.PowerOff()

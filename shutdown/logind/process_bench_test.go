@@ -30,7 +30,7 @@ import (
 
 // The environment of [TestFreshProcess].
 const (
-	agentWay    = "KUBEGRACE_BENCH_AGENT"        // "kubegrace" or "plain"
+	agentKind   = "KUBEGRACE_BENCH_AGENT"        // "kubegrace" or "plain"
 	agentKiller = "KUBEGRACE_BENCH_AGENT_KILLER" // "terminator" or "func"
 	agentPods   = "KUBEGRACE_BENCH_AGENT_PODS"
 	agentBus    = "KUBEGRACE_BENCH_AGENT_BUS"
@@ -80,7 +80,7 @@ func shutDownOnce(b *testing.B, way, killer string, pods int) usage {
 	self, err := os.Executable()
 	require.NoError(b, err)
 	cmd := exec.CommandContext(b.Context(), self, "-test.run=^TestFreshProcess$")
-	cmd.Env = append(os.Environ(), agentWay+"="+way, agentKiller+"="+killer, agentPods+"="+strconv.Itoa(pods),
+	cmd.Env = append(os.Environ(), agentKind+"="+way, agentKiller+"="+killer, agentPods+"="+strconv.Itoa(pods),
 		agentBus+"="+h.bus.Address, agentDir+"="+b.TempDir())
 	cmd.Stderr = os.Stderr
 	in, err := cmd.StdinPipe()
@@ -111,12 +111,13 @@ func readMemory(b *testing.B, said *bufio.Reader) float64 {
 	return float64(kilobytes) / 1024
 }
 
-// TestFreshProcess is the process that [BenchmarkFreshProcess] measures. It prints its peak memory when
-// it holds the lock, and again when the shutdown is over and its standard input has ended.
+// TestFreshProcess is the process that [BenchmarkFreshProcess] measures: an agent that uses kubegrace's manager, or a plain one
+// without it. It prints its peak memory twice: the drain function prints it when it holds the lock, and the end of this test when the
+// shutdown is over and the standard input has ended. Without the variable agentKind it does nothing.
 func TestFreshProcess(t *testing.T) {
-	way := os.Getenv(agentWay)
-	if way == "" {
-		return
+	kind := os.Getenv(agentKind)
+	if kind == "" {
+		return // not started by the benchmark
 	}
 	n, err := strconv.Atoi(os.Getenv(agentPods))
 	require.NoError(t, err)
@@ -124,7 +125,7 @@ func TestFreshProcess(t *testing.T) {
 	for i, pod := range pods {
 		*pod.Spec.Priority = int32(i % 10 / 9 * 1000) // 1000 for every tenth pod, otherwise 0
 	}
-	if way == "plain" {
+	if kind == "plain" {
 		drainPlainly(t, pods)
 	} else {
 		drainByManager(t, pods)

@@ -251,7 +251,7 @@ func testRealAgentKilledLockKept(t *testing.T, host *logindhost.Host) {
 	first.kill()
 	requireNoPowerOff(t, host, 100*time.Millisecond)
 	second := startAgent(t, store)
-	require.Equal(t, "adopted=false pending=true locked=true names=taken", second.found)
+	require.Equal(t, "adopted=false pending=true inhibited=true fdnames=taken", second.found)
 	requireNoPowerOff(t, host, 100*time.Millisecond)
 	second.command("release")
 	awaitPowerOff(t, host)

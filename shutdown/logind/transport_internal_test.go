@@ -21,8 +21,8 @@ import (
 // and the messages behind it are read.
 func TestALateNegotiationReplyIsSkipped(t *testing.T) {
 	message := encodeMessage(t, dbus.TypeSignal, binary.LittleEndian, true)
-	for _, answer := range []string{"AGREE_UNIX_FD\r\n", "ERROR cannot\r\n", ""} {
-		t.Run(answer, func(t *testing.T) {
+	for name, answer := range map[string]string{"it agrees": "AGREE_UNIX_FD\r\n", "it refuses": "ERROR cannot\r\n", "it does not reply": ""} {
+		t.Run(name, func(t *testing.T) {
 			listener, err := net.Listen("unix", filepath.Join(t.TempDir(), "s"))
 			require.NoError(t, err)
 			defer func() { require.NoError(t, listener.Close()) }()

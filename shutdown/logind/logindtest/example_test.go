@@ -36,7 +36,7 @@ func ExampleNewBroker() {
 		if err != nil {
 			return err
 		}
-		broker.Prepare(true)
+		broker.Prepare(true) // announces a shutdown
 		event := <-session.Events()
 		held := broker.Held()
 		fmt.Printf("within %v, held by %s\n", time.Until(event.Deadline).Round(10*time.Second), held[0].Who)
