@@ -14,10 +14,10 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown/source"
 )
 
-// powerOff runs the agent and shuts the node down. It returns 5 s later, while the pods of the lowest bucket, which take an
+// beginPowerOff runs the agent and shuts the node down. It returns 5 s later, while the pods of the lowest bucket, which take an
 // hour to end, are being stopped. It turns on the feature DaemonSetGracefulNodeShutdown, so the node also has the condition
 // DrainInProgress.
-func powerOff(t *testing.T, c *cluster, a *agent) {
+func beginPowerOff(t *testing.T, c *cluster, a *agent) {
 	t.Helper()
 	const isOn = true
 	a.opts.Reporter = c.reporter(t, func(opts *apistatus.Options) { opts.Gates = gate(t, isOn) })
@@ -41,7 +41,7 @@ func requireNodeConditions(t *testing.T, c *cluster, want ...conditionText) {
 func TestACancellationResetsTheNodeConditions(t *testing.T) {
 	pods := []*v1.Pod{workload("web", 0, 60), workload("etcd", critical, 60)}
 	inBubble(t, pods, func(t *testing.T, c *cluster, a *agent) {
-		powerOff(t, c, a)
+		beginPowerOff(t, c, a)
 		defer a.end()
 		a.host.Cancel()
 		advance(time.Second)
@@ -56,7 +56,7 @@ func TestACancellationResetsTheNodeConditions(t *testing.T) {
 // resets DrainInProgress too, although it does not have the feature that has set this condition.
 func TestTheNextAgentResetsTheNodeConditions(t *testing.T) {
 	inBubble(t, []*v1.Pod{workload("web", 0, 60)}, func(t *testing.T, c *cluster, a *agent) {
-		powerOff(t, c, a)
+		beginPowerOff(t, c, a)
 		a.interrupt()
 		a.host.SetPending(nil) // the shutdown was cancelled while no agent ran
 		a.opts.Reporter = c.reporter(t)

@@ -18,7 +18,7 @@ const (
 	succeeds = "exit 0"
 	sigterm  = "exit 143"    // ended by the signal
 	unknown  = "unknown 137" // what the kubelet writes if it does not know the exit code
-	nothing  = "nothing"     // no state at all
+	noState  = "no state"
 )
 
 // statusFromWord returns the container status that a word stands for.
@@ -93,24 +93,26 @@ func sidecarsOf(n int) []v1.Container {
 	return sidecars
 }
 
-// FlushPod writes a pod with a terminal phase. Each case has the container statuses that the node knows, and those that the
-// API server must have then. A container that may have been started has ended, with the exit code 137 if its own is not
-// known. A container that was never started still waits.
+// FlushPod writes a pod with a terminal phase. Each case has the container statuses that the node knows, and those that the API server
+// must have then; a word such as runs stands for a status. Every container that counts as started has ended, with the exit code 137
+// (unknown) if its own is not known; the others still wait. As in the kubelet, these count as started: the first init container, all up
+// to the last one that has run, and all regular containers if one of them has run, the last init container has succeeded, or there
+// are no init containers.
 func TestContainerStatusesInATerminalPhase(t *testing.T) {
 	type words = []string
 	type lists struct{ init, main, ephemeral words }
 	for name, test := range map[string]struct{ node, want lists }{
-		"all running":          {node: lists{main: words{runs, runs}}, want: lists{main: words{unknown, unknown}}},
-		"known exit codes":     {node: lists{main: words{sigterm, runs, succeeds}}, want: lists{main: words{sigterm, unknown, succeeds}}},
-		"waiting":              {node: lists{main: words{waits, restarts, nothing}}, want: lists{main: words{unknown, unknown, unknown}}},
-		"ephemeral":            {node: lists{main: words{sigterm}, ephemeral: words{runs, succeeds}}, want: lists{main: words{sigterm}, ephemeral: words{unknown, succeeds}}},
-		"sidecars":             {node: lists{init: words{succeeds, runs}, main: words{runs}}, want: lists{init: words{succeeds, unknown}, main: words{unknown}}},
-		"first init running":   {node: lists{init: words{runs, waits}, main: words{waits}}, want: lists{init: words{unknown, waits}, main: words{waits}}},
-		"second init restarts": {node: lists{init: words{waits, restarts, waits}, main: words{waits}}, want: lists{init: words{unknown, unknown, waits}, main: words{waits}}},
-		"nothing started":      {node: lists{init: words{waits, waits}, main: words{waits}}, want: lists{init: words{unknown, waits}, main: words{waits}}},
-		"inits succeeded":      {node: lists{init: words{succeeds, succeeds}, main: words{waits}}, want: lists{init: words{succeeds, succeeds}, main: words{unknown}}},
-		"last init running":    {node: lists{init: words{succeeds, runs}, main: words{waits}}, want: lists{init: words{succeeds, unknown}, main: words{waits}}},
-		"first init failed":    {node: lists{init: words{sigterm, waits}, main: words{waits}}, want: lists{init: words{sigterm, waits}, main: words{waits}}},
+		"all running":                  {node: lists{main: words{runs, runs}}, want: lists{main: words{unknown, unknown}}},
+		"known exit codes":             {node: lists{main: words{sigterm, runs, succeeds}}, want: lists{main: words{sigterm, unknown, succeeds}}},
+		"no init containers":           {node: lists{main: words{waits, restarts, noState}}, want: lists{main: words{unknown, unknown, unknown}}},
+		"ephemeral":                    {node: lists{main: words{sigterm}, ephemeral: words{runs, succeeds}}, want: lists{main: words{sigterm}, ephemeral: words{unknown, succeeds}}},
+		"second init runs beside main": {node: lists{init: words{succeeds, runs}, main: words{runs}}, want: lists{init: words{succeeds, unknown}, main: words{unknown}}},
+		"first init running":           {node: lists{init: words{runs, waits}, main: words{waits}}, want: lists{init: words{unknown, waits}, main: words{waits}}},
+		"second init restarts":         {node: lists{init: words{waits, restarts, waits}, main: words{waits}}, want: lists{init: words{unknown, unknown, waits}, main: words{waits}}},
+		"first init counts as started": {node: lists{init: words{waits, waits}, main: words{waits}}, want: lists{init: words{unknown, waits}, main: words{waits}}},
+		"inits succeeded":              {node: lists{init: words{succeeds, succeeds}, main: words{waits}}, want: lists{init: words{succeeds, succeeds}, main: words{unknown}}},
+		"last init running":            {node: lists{init: words{succeeds, runs}, main: words{waits}}, want: lists{init: words{succeeds, unknown}, main: words{waits}}},
+		"first init failed":            {node: lists{init: words{sigterm, waits}, main: words{waits}}, want: lists{init: words{sigterm, waits}, main: words{waits}}},
 	} {
 		for _, phase := range []v1.PodPhase{v1.PodFailed, v1.PodSucceeded} {
 			t.Run(name+" "+string(phase), func(t *testing.T) {
@@ -191,7 +193,7 @@ func TestAPodWhoseContainersMayRunIsNotDeleted(t *testing.T) {
 		"running, all ended":              {phase: v1.PodRunning, main: []string{sigterm, succeeds}, removed: true},
 		"running, one runs":               {phase: v1.PodRunning, main: []string{sigterm, runs}},
 		"running, no status":              {phase: v1.PodRunning},
-		"running, one without a state":    {phase: v1.PodRunning, main: []string{sigterm, nothing}},
+		"running, one without a state":    {phase: v1.PodRunning, main: []string{sigterm, noState}},
 		"running, sidecar runs":           {phase: v1.PodRunning, main: []string{sigterm}, init: []string{runs}, sidecars: 1},
 		"running, sidecar without status": {phase: v1.PodRunning, main: []string{sigterm}, sidecars: 1},
 		"running, init without status":    {phase: v1.PodRunning, main: []string{sigterm}, inits: 1, removed: true},

@@ -70,7 +70,7 @@ func TestANodeIsReportedBeforeTheKillsAndItsPodsBeforeTheRelease(t *testing.T) {
 	})
 }
 
-// A node with 20 pods, which end after 1 s, is shut down with a real API server and in real time. OnKill checks that the
+// A node with 20 pods, which end after 1 s, is shut down in real time, with a real API server behind a proxy. OnKill checks that the
 // node has the conditions of a shutdown. OnRelease, which is called right before the release of the lock, finds the final
 // statuses of all pods on the server.
 func TestANodeIsReportedBeforeTheKillsAndItsPodsBeforeTheReleaseOverTCP(t *testing.T) {
@@ -79,7 +79,7 @@ func TestANodeIsReportedBeforeTheKillsAndItsPodsBeforeTheReleaseOverTCP(t *testi
 	for _, pod := range pods {
 		server.create(pod)
 	}
-	server.Script(apiserverproxy.Always(apiserverproxy.Fault{Delay: time.Millisecond}))
+	server.Script(apiserverproxy.Always(apiserverproxy.Fault{Delay: time.Millisecond})) // each request takes 1 ms longer
 	a := newAgent(t, r, pods...)
 	a.opts.Config = plan.Config{
 		ShutdownGracePeriod:             metav1.Duration{Duration: 4 * time.Second},

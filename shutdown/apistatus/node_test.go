@@ -69,8 +69,8 @@ func conditionTexts(conditions []v1.NodeCondition) []conditionText {
 // reboot is the state of a node that reboots.
 var reboot = shutdown.NodeState{ShuttingDown: true, Kind: source.KindReboot}
 
-// A node has the conditions found. PublishNode publishes a reboot, or that no shutdown is in progress (noneNow), as at each boot. It
-// changes only the conditions that a shutdown sets, and writes nothing if none of them changes.
+// A node has the conditions found. PublishNode publishes a reboot, or that no shutdown is in progress (notShuttingDown), as at each
+// boot. It changes only the conditions that a shutdown sets, and writes nothing if none of them changes.
 func TestPublishNodeChangesOnlyItsOwnConditions(t *testing.T) {
 	unknown := conditionText{v1.NodeReady, v1.ConditionUnknown, "NodeStatusUnknown", "Kubelet stopped posting node status."}
 	broken := conditionText{v1.NodeReady, v1.ConditionFalse, "KubeletNotReady", "container runtime is down"}
@@ -85,18 +85,18 @@ func TestPublishNodeChangesOnlyItsOwnConditions(t *testing.T) {
 		"shutdown of a broken node":       {found: []conditionText{broken}, state: reboot, want: []conditionText{notReady, rebooting}},
 		"shutdown after another":          {found: []conditionText{ready, noShutdown}, state: reboot, want: []conditionText{notReady, rebooting}},
 		"shutdown, partly published":      {found: []conditionText{notReady}, state: reboot, want: []conditionText{notReady, rebooting}},
-		"reset":                           {found: []conditionText{notReady, rebooting}, state: noneNow, want: []conditionText{ready, noShutdown}},
-		"reset after a heartbeat":         {found: []conditionText{ready, rebooting}, state: noneNow, want: []conditionText{ready, noShutdown}},
-		"reset on a broken node":          {found: []conditionText{broken, rebooting}, state: noneNow, want: []conditionText{broken, noShutdown}},
-		"reset after an outage":           {found: []conditionText{unknown, rebooting}, state: noneNow, want: []conditionText{unknown, noShutdown}},
-		"reset, only Ready was published": {found: []conditionText{notReady}, state: noneNow, want: []conditionText{ready}},
+		"reset":                           {found: []conditionText{notReady, rebooting}, state: notShuttingDown, want: []conditionText{ready, noShutdown}},
+		"reset after a heartbeat":         {found: []conditionText{ready, rebooting}, state: notShuttingDown, want: []conditionText{ready, noShutdown}},
+		"reset on a broken node":          {found: []conditionText{broken, rebooting}, state: notShuttingDown, want: []conditionText{broken, noShutdown}},
+		"reset after an outage":           {found: []conditionText{unknown, rebooting}, state: notShuttingDown, want: []conditionText{unknown, noShutdown}},
+		"reset, only Ready was published": {found: []conditionText{notReady}, state: notShuttingDown, want: []conditionText{ready}},
 		"published already":               {found: []conditionText{notReady, rebooting}, state: reboot, want: []conditionText{notReady, rebooting}},
-		"boot":                            {found: []conditionText{ready}, state: noneNow, want: []conditionText{ready}},
-		"boot of a new node":              {state: noneNow},
-		"boot after an outage":            {found: []conditionText{unknown}, state: noneNow, want: []conditionText{unknown}},
-		"reset already":                   {found: []conditionText{ready, noShutdown}, state: noneNow, want: []conditionText{ready, noShutdown}},
-		"reset by another":                {found: []conditionText{ready, foreign}, state: noneNow, want: []conditionText{ready, foreign}},
-		"drain of another over":           {found: []conditionText{ready, drained}, state: noneNow, want: []conditionText{ready, drained}},
+		"boot":                            {found: []conditionText{ready}, state: notShuttingDown, want: []conditionText{ready}},
+		"boot of a new node":              {state: notShuttingDown},
+		"boot after an outage":            {found: []conditionText{unknown}, state: notShuttingDown, want: []conditionText{unknown}},
+		"reset already":                   {found: []conditionText{ready, noShutdown}, state: notShuttingDown, want: []conditionText{ready, noShutdown}},
+		"reset by another":                {found: []conditionText{ready, foreign}, state: notShuttingDown, want: []conditionText{ready, foreign}},
+		"drain of another over":           {found: []conditionText{ready, drained}, state: notShuttingDown, want: []conditionText{ready, drained}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			c := newCluster(nodeOf(test.found...))
@@ -157,17 +157,17 @@ func TestDrainInProgressIsPublishedWithItsFeature(t *testing.T) {
 			on:  []conditionText{notReady, kubectlDrains, rebooting},
 		},
 		"reset": {
-			found: []conditionText{notReady, rebooting, drains}, state: noneNow,
+			found: []conditionText{notReady, rebooting, drains}, state: notShuttingDown,
 			off: []conditionText{ready, noShutdown, noDrain}, // a previous agent had the feature
 			on:  []conditionText{ready, noShutdown, noDrain},
 		},
 		"reset on a node that an admin drains": {
-			found: []conditionText{notReady, rebooting, adminDrains}, state: noneNow,
+			found: []conditionText{notReady, rebooting, adminDrains}, state: notShuttingDown,
 			off: []conditionText{ready, noShutdown, adminDrains},
 			on:  []conditionText{ready, noShutdown, adminDrains},
 		},
 		"reset, only DrainInProgress is left": {
-			found: []conditionText{ready, drains}, state: noneNow,
+			found: []conditionText{ready, drains}, state: notShuttingDown,
 			off: []conditionText{ready, noDrain},
 			on:  []conditionText{ready, noDrain},
 		},
@@ -207,7 +207,7 @@ func TestReadyOptionIsRestoredAfterAShutdown(t *testing.T) {
 	broken := v1.NodeCondition{Type: "Wrong", Status: v1.ConditionFalse, Reason: "KubeletNotReady", Message: "container runtime is down"}
 	c := newCluster(nodeOf(notReady))
 	r := c.reporter(t, func(opts *apistatus.Options) { opts.Ready = func() v1.NodeCondition { return broken } })
-	require.NoError(t, r.PublishNode(t.Context(), noneNow))
+	require.NoError(t, r.PublishNode(t.Context(), notShuttingDown))
 	require.Equal(t, []conditionText{{v1.NodeReady, v1.ConditionFalse, "KubeletNotReady", "container runtime is down"}},
 		conditionTexts(c.node(t).Status.Conditions))
 }
@@ -230,7 +230,7 @@ func TestNodeConditions(t *testing.T) {
 	}{
 		"reboot":                      {state: reboot, want: []conditionText{notReady, rebooting}},
 		"shutdown of an unknown kind": {state: shutdown.NodeState{ShuttingDown: true}, want: []conditionText{notReady, {inProgress, v1.ConditionTrue, "NodeShutdown", shutdownMessage}}},
-		"no shutdown":                 {state: noneNow, want: []conditionText{{v1.NodeReady, v1.ConditionFalse, "KubeletNotReady", "container runtime is down"}, noShutdown}},
+		"no shutdown":                 {state: notShuttingDown, want: []conditionText{{v1.NodeReady, v1.ConditionFalse, "KubeletNotReady", "container runtime is down"}, noShutdown}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got := apistatus.NodeConditions(test.state, broken, now)

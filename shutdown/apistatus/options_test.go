@@ -19,8 +19,8 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown/apistatus"
 )
 
-// noneNow is the state of a node without a shutdown.
-var noneNow = shutdown.NodeState{}
+// notShuttingDown is the state of a node without a shutdown.
+var notShuttingDown = shutdown.NodeState{}
 
 // Options have three mistakes: no client, no node name, and a negative timeout. The error of New names all of them.
 func TestNewJoinsAllOptionErrors(t *testing.T) {
@@ -41,7 +41,7 @@ func TestMethodsOfTheZeroReporterFail(t *testing.T) {
 	ended := &v1.Pod{Status: v1.PodStatus{Phase: v1.PodSucceeded}}
 	for _, r := range []*apistatus.Reporter{nil, {}} {
 		for name, err := range map[string]error{
-			"PublishNode":      r.PublishNode(t.Context(), noneNow),
+			"PublishNode":      r.PublishNode(t.Context(), notShuttingDown),
 			"FlushPod":         r.FlushPod(t.Context(), ended),
 			"MarkNotReady":     r.MarkNotReady(t.Context(), ended),
 			"RestoreReadiness": r.RestoreReadiness(t.Context(), ended),

@@ -36,7 +36,8 @@ func TestFinalStatusPatchBody(t *testing.T) {
 		"observed generations": {
 			func(pod *v1.Pod) {
 				pod.Generation = 3
-				pod.Status.Conditions[4].ObservedGeneration = 4 // of DisruptionTarget; set by another writer
+				disruption := len(pod.Status.Conditions) - 1             // ended appends DisruptionTarget
+				pod.Status.Conditions[disruption].ObservedGeneration = 4 // set by another writer
 			},
 			`{"metadata": {"uid": "uid-web"}, "status": {` + terminated + `, "observedGeneration": 3, "conditions": [
 				{"type": "DisruptionTarget", "observedGeneration": 4, "status": "True", "lastTransitionTime": ` + now + `,

@@ -107,7 +107,7 @@ func TestPublishNodeKeepsAConditionWrittenInBetween(t *testing.T) {
 	broken := conditionText{v1.NodeReady, v1.ConditionFalse, "KubeletNotReady", "container runtime is down"}
 	server, r := serve(t, nodeOf(notReady, rebooting))
 	beforeFirst(server, http.MethodPatch, func() { server.setNodeStatus(nodeOf(broken, rebooting)) })
-	require.NoError(t, r.PublishNode(t.Context(), noneNow))
+	require.NoError(t, r.PublishNode(t.Context(), notShuttingDown))
 	require.Equal(t, []conditionText{broken, noShutdown}, conditionTexts(server.node().Status.Conditions))
 }
 
