@@ -124,9 +124,9 @@ func TestOnlyAnEarlierDeadlineShortensADrain(t *testing.T) {
 		deadline time.Duration // after the first announcement
 		want     map[string]int64
 	}{
-		"20 min: far more than the drain needs":                            {deadline: 20 * time.Minute, want: map[string]int64{"web": 20, "etcd": 10}},
-		"43 s: enough for Hold and the kills":                              {deadline: 43 * time.Second, want: map[string]int64{"web": 20, "etcd": 10}},
-		"30 s: when 1 s has passed, it is 1 s less than the buckets' 30 s": {deadline: 30 * time.Second, want: map[string]int64{"web": 20 - 1, "etcd": 10}},
+		"20 min: far more than the drain needs":                     {deadline: 20 * time.Minute, want: map[string]int64{"web": 20, "etcd": 10}},
+		"43 s: enough for Hold and the kills":                       {deadline: 43 * time.Second, want: map[string]int64{"web": 20, "etcd": 10}},
+		"30 s, of which 1 s has passed: less than the buckets have": {deadline: 30 * time.Second, want: map[string]int64{"web": 20 - 1, "etcd": 10}},
 	} {
 		subtestInBubble(t, name, noPods(), func(t *testing.T, n *node) {
 			setPodsThatUseAllTheirTime(n)

@@ -61,7 +61,7 @@ func TestAKilledAgentResumesWithTheSecondBucket(t *testing.T) {
 }
 
 // An agent is killed during a drain, and the next one starts 30 s after the announcement. It calls Prepare again, because the next agent
-// could start pods too, but not Hold. The buckets keep their ends: that of web ends at 32 s, so web still has 2 s.
+// too could start pods, but it does not call Hold again. The buckets keep their ends: that of web ends at 32 s, so web still has 2 s.
 func TestAResumedDrainRepeatsPrepareButNotHold(t *testing.T) {
 	inBubbleWithState(t, webAndEtcd(), func(t *testing.T, n *node, thisBoot *boot) {
 		prepared, held := 0, 0

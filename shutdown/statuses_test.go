@@ -113,9 +113,9 @@ func TestStatusesAreSentTenAtATime(t *testing.T) {
 	}
 }
 
-// 500 final statuses are sent ten at a time, and the server needs 970 ms for each. The host waits 36.5 s for the drain, which waits
-// for the statuses until 36 s, and then releases the lock. By then 37 * 10 are acknowledged (37 * 0.97 s = 35.9 s), and the report has
-// an error.
+// 500 final statuses are sent ten at a time, and each ten take the server 970 ms. The host waits 36.5 s for the drain, which waits
+// for the statuses until 36 s, and then releases the lock. By then 37 tens are acknowledged (37 * 0.97 s = 35.9 s), and the report
+// has an error.
 func TestADrainWaitsForStatusesUntilItsTimeIsOver(t *testing.T) {
 	inBubble(t, manyPods(500), func(t *testing.T, n *node) {
 		server := newSlowServer(970 * time.Millisecond)

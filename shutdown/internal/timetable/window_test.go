@@ -42,7 +42,7 @@ func TestAnEarlyBucketGetsUnusedTime(t *testing.T) {
 	require.Zero(t, early.Seconds(podWithGrace(-3), early.Ready))
 }
 
-// With NoRollOver a bucket gets only its own time, counted from its begin: 1 s for NotReady, 20 s for the kills, 2 s for volumes, and
+// With NoRollOver a bucket gets only its own time, counted from its start: 1 s for NotReady, 20 s for the kills, 2 s for volumes, and
 // 1 s for final statuses. The first bucket is planned for 2 s after the event; here it begins 2 s earlier, and 2 s later.
 func TestWindowWithoutRollOver(t *testing.T) {
 	tt := tableWithin(time.Minute, plan.Options{Steps: allButPrepareAndHold(), NoRollOver: true})
