@@ -34,8 +34,7 @@ func TestEndAfterTheReleaseTakesANewLock(t *testing.T) {
 	inBubble(t, func(t *testing.T, r *rig) {
 		r.run()
 		hold := r.host.BeginShutdown()
-		closeLock := hold.Release()
-		require.NoError(t, closeLock(t.Context()))
+		require.NoError(t, releaseLock(t.Context(), hold))
 		r.requireLockReleased()
 		hold.End() // the shutdown is cancelled
 		synctest.Wait()
@@ -156,7 +155,7 @@ func TestRetakeAsksTheHostForANewLock(t *testing.T) {
 			require.Equal(t, inhibits, r.script.callCount("inhibit"), "the lock was not released yet")
 
 			hold.ReleaseAt(t.Context(), time.Now().Add(time.Minute))
-			require.NoError(t, hold.Release()(t.Context()))
+			require.NoError(t, releaseLock(t.Context(), hold))
 			r.script.set(func(s *script) { s.grantsNextInShutdown = test.grants })
 			hold.Retake()
 			hold.AwaitAttempt(t.Context(), time.Now().Add(time.Second))
@@ -198,7 +197,7 @@ func TestEachSessionInAShutdownTriesToAdoptOnce(t *testing.T) {
 			r.ignoresEvents = true // so that the test's Hold is not replaced
 			hold := r.host.BeginShutdown()
 			if released {
-				require.NoError(t, hold.Release()(t.Context()))
+				require.NoError(t, releaseLock(t.Context(), hold))
 			}
 			r.script.pending = &source.Event{}
 			r.run()
@@ -252,7 +251,7 @@ func TestTheLockIsClosedAfterTheContextEnds(t *testing.T) {
 		r.run()
 		ctx, cancel := context.WithCancel(t.Context())
 		cancel()
-		require.NoError(t, r.host.BeginShutdown().Release()(ctx))
+		require.NoError(t, releaseLock(ctx, r.host.BeginShutdown()))
 		r.requireLockReleased()
 	})
 }
@@ -266,7 +265,7 @@ func TestAFailedCloseIsReportedWithinASecond(t *testing.T) {
 		"panicked: a fault of the script": {panics: true},
 	} {
 		for name, release := range map[string]func(r *rig) error{
-			"Release": func(r *rig) error { return r.host.BeginShutdown().Release()(r.loggingContext()) },
+			"Release": func(r *rig) error { return releaseLock(r.loggingContext(), r.host.BeginShutdown()) },
 			"Close":   func(r *rig) error { return r.host.Close(r.loggingContext()) },
 		} {
 			subtestInBubble(t, name+" "+text, func(t *testing.T, r *rig) {
@@ -319,7 +318,7 @@ func TestNothingIsHeldAfterClose(t *testing.T) {
 			h.Retake()
 			h.End()
 			h.ReleaseAt(t.Context(), time.Now())
-			require.NoError(t, h.Release()(t.Context()))
+			require.NoError(t, releaseLock(t.Context(), h))
 			require.False(t, h.HostWaits())
 		}
 		r.script.loseSession()

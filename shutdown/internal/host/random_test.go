@@ -138,7 +138,7 @@ func (p *player) suspend() string {
 // release releases the lock for the shutdown.
 func (p *player) release() string {
 	if p.current != nil {
-		require.NoError(p.t, p.current.Release()(p.t.Context()))
+		require.NoError(p.t, releaseLock(p.t.Context(), p.current))
 		p.modelRelease()
 	}
 	return "release"
@@ -243,7 +243,7 @@ func (p *player) usePreviousHold() string {
 func (p *player) use(hold *host.Hold, method int) {
 	switch method {
 	case 0:
-		_ = hold.Release()(p.t.Context())
+		_ = releaseLock(p.t.Context(), hold)
 	case 1:
 		hold.ReleaseAt(p.t.Context(), time.Now())
 	case 2:

@@ -205,6 +205,12 @@ func (r *rig) setShutdown(begins bool) {
 	}
 }
 
+// releaseLock releases the lock of a shutdown: the function that Release returns closes it.
+func releaseLock(ctx context.Context, hold *host.Hold) error {
+	closeLock := hold.Release()
+	return closeLock(ctx)
+}
+
 // requireOneLock requires that the host really has one lock, and that the Host shows it as held or adopted.
 func (r *rig) requireOneLock(state host.State) {
 	r.t.Helper()

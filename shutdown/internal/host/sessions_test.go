@@ -126,7 +126,7 @@ func TestAReleasedLockIsNotLostWithItsSession(t *testing.T) {
 		r.script.loseSession()
 		r.advance(time.Minute)
 		require.Error(t, r.host.Status().Err)
-		require.NoError(t, r.hold.Release()(t.Context()))
+		require.NoError(t, releaseLock(t.Context(), r.hold))
 		require.NoError(t, r.host.Status().Err)
 	})
 }
