@@ -44,8 +44,8 @@ func TestNewManagerRejectsWrongOptions(t *testing.T) {
 		"Options.StateDir is not usable: stat /nonexistent":                                             func(o *shutdown.Options) { o.StateDir = "/nonexistent" },
 		"is not a directory":                                                                            func(o *shutdown.Options) { o.StateDir = file },
 		`Options.StateDir "state" is a relative path`:                                                   func(o *shutdown.Options) { o.StateDir = "state" },
-		"shutdownGracePeriodByPodPriority[0].shutdownGracePeriodSeconds -1 must not be negative":        func(o *shutdown.Options) { o.Config = config(0, 0, priorityPeriod(0, -1)) },
-		"shutdownGracePeriodByPodPriority[1].priority 7 duplicates shutdownGracePeriodByPodPriority[0]": func(o *shutdown.Options) { o.Config = config(0, 0, priorityPeriod(7, 1), priorityPeriod(7, 2)) },
+		"shutdownGracePeriodByPodPriority[0].shutdownGracePeriodSeconds -1 must not be negative":        func(o *shutdown.Options) { o.Config = configWithList(priorityPeriod(0, -1)) },
+		"shutdownGracePeriodByPodPriority[1].priority 7 duplicates shutdownGracePeriodByPodPriority[0]": func(o *shutdown.Options) { o.Config = configWithList(priorityPeriod(7, 1), priorityPeriod(7, 2)) },
 	} {
 		opts := valid
 		change(&opts)
@@ -64,7 +64,7 @@ func TestWithItsGateOffTheManagerOnlyDrainsOnTrigger(t *testing.T) {
 	require.NoError(t, gate.Set("GracefulNodeShutdown=false"))
 	inBubble(t, list(shutdowntest.Pod("web", regularPriority, 5)), func(t *testing.T, n *node) {
 		n.opts.Gates = gate
-		n.opts.Config = config(0, 0, priorityPeriod(0, 10))
+		n.opts.Config = configWithList(priorityPeriod(0, 10))
 		n.run()
 		require.Empty(t, n.host.Calls(), "the host is not watched")
 		n.announce()
@@ -82,7 +82,7 @@ func TestWithThePriorityGateOffOnlyTheTwoFieldsAreUsed(t *testing.T) {
 	require.NoError(t, shutdown.AddFeatureGates(gate))
 	require.NoError(t, gate.Set("GracefulNodeShutdownBasedOnPodPriority=false"))
 	opts := shutdown.Options{ListPods: shutdown.ListPodsFunc(noPods, nil), Killer: &shutdowntest.Killer{}, Gates: gate}
-	opts.Config = config(0, 0, priorityPeriod(0, 10))
+	opts.Config = configWithList(priorityPeriod(0, 10))
 	_, err := shutdown.NewManager(opts)
 	require.ErrorContains(t, err, "requires feature gate GracefulNodeShutdownBasedOnPodPriority")
 	opts.Config = config(30*time.Second, 10*time.Second)

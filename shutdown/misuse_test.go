@@ -329,7 +329,7 @@ func TestABucketWithoutTimeIsLogged(t *testing.T) {
 		config plan.Config
 		want   any // the logged priorities; nil: there is no such line
 	}{
-		"ShutdownGracePeriodByPodPriority": {config(0, 0, priorityPeriod(0, 0), priorityPeriod(1000, 10)), []int32{0}},
+		"ShutdownGracePeriodByPodPriority": {configWithList(priorityPeriod(0, 0), priorityPeriod(1000, 10)), []int32{0}},
 		"ShutdownGracePeriod":              {config(30*time.Second, 0), nil},
 	} {
 		subtestInBubble(t, name, noPods(), func(t *testing.T, n *node) {

@@ -40,6 +40,9 @@ func config(total, critical time.Duration, list ...plan.PodPriorityGracePeriod) 
 	}
 }
 
+// configWithList returns a configuration with only the list ShutdownGracePeriodByPodPriority.
+func configWithList(list ...plan.PodPriorityGracePeriod) plan.Config { return config(0, 0, list...) }
+
 // priorityPeriod is an entry of Config.ShutdownGracePeriodByPodPriority.
 func priorityPeriod(priority int32, seconds int64) plan.PodPriorityGracePeriod {
 	return plan.PodPriorityGracePeriod{Priority: priority, ShutdownGracePeriodSeconds: seconds}

@@ -26,6 +26,9 @@ func config(total, critical time.Duration, list ...plan.PodPriorityGracePeriod) 
 	}
 }
 
+// configWithList returns a configuration with only the list ShutdownGracePeriodByPodPriority.
+func configWithList(list ...plan.PodPriorityGracePeriod) plan.Config { return config(0, 0, list...) }
+
 // entry returns an entry of Config.ShutdownGracePeriodByPodPriority: the pods from this priority on have these seconds.
 func entry(priority int32, seconds int64) plan.PodPriorityGracePeriod {
 	return plan.PodPriorityGracePeriod{Priority: priority, ShutdownGracePeriodSeconds: seconds}
@@ -56,11 +59,11 @@ func TestValidateAcceptsWhatTheKubeletAccepts(t *testing.T) {
 	}{
 		"nothing":                          {cfg: plan.Config{}, byPriority: gateOn},
 		"nothing, gate off":                {cfg: plan.Config{}, byPriority: gateOff},
-		"an empty list, gate off":          {cfg: config(0, 0, []plan.PodPriorityGracePeriod{}...), byPriority: gateOff},
+		"an empty list, gate off":          {cfg: configWithList([]plan.PodPriorityGracePeriod{}...), byPriority: gateOff},
 		"one second":                       {cfg: config(time.Second, 0), byPriority: gateOn},
 		"all of it critical":               {cfg: config(time.Second, time.Second), byPriority: gateOn},
-		"a list":                           {cfg: config(0, 0, list...), byPriority: gateOn},
-		"a list with the longest Duration": {cfg: config(0, 0, entry(0, 10), entry(5, math.MaxInt64/int64(time.Second)-10)), byPriority: gateOn},
+		"a list":                           {cfg: configWithList(list...), byPriority: gateOn},
+		"a list with the longest Duration": {cfg: configWithList(entry(0, 10), entry(5, math.MaxInt64/int64(time.Second)-10)), byPriority: gateOn},
 		"a total, gate off":                {cfg: config(time.Second, 0), byPriority: gateOff},
 	} {
 		require.NoError(t, c.cfg.Validate(gateOn, c.byPriority), name)
@@ -86,7 +89,7 @@ func TestValidateReturnsTheKubeletsErrorsInOrder(t *testing.T) {
 			"invalid configuration: shutdownGracePeriod {1ms} must be either zero or otherwise >= 1 sec\n" +
 			"invalid configuration: shutdownGracePeriodCriticalPods {2ms} must be either zero or otherwise >= 1 sec\n" +
 			"invalid configuration: Specifying shutdownGracePeriodByPodPriority requires feature gate GracefulNodeShutdownBasedOnPodPriority"},
-		"a sum that overflows": {cfg: config(0, 0, list, entry(5, 9223372027)), byPriority: gateOn, want: "" +
+		"a sum that overflows": {cfg: configWithList(list, entry(5, 9223372027)), byPriority: gateOn, want: "" +
 			"invalid configuration: shutdownGracePeriodByPodPriority[1].shutdownGracePeriodSeconds 9223372027 makes the sum exceed 9223372036, the maximum of a duration"},
 		"a total and a list": {cfg: config(time.Second, 0, list), byPriority: gateOn, want: "" +
 			"invalid configuration: Cannot specify both shutdownGracePeriodByPodPriority and shutdownGracePeriod at the same time"},
@@ -103,7 +106,7 @@ const totalNeedsGate = "invalid configuration: specifying shutdownGracePeriod or
 // only on its own gate.
 func TestValidateRejectsATotalWithTheGateOff(t *testing.T) {
 	require.EqualError(t, config(time.Second, 0).Validate(gateOff, gateOn), totalNeedsGate)
-	require.NoError(t, config(0, 0, entry(0, 10)).Validate(gateOff, gateOn))
+	require.NoError(t, configWithList(entry(0, 10)).Validate(gateOff, gateOn))
 }
 
 // The total is negative, which is an error whether the gate GracefulNodeShutdown is on or off. If it is off, Validate does

@@ -15,7 +15,7 @@ import (
 // The entries of the list are in no order, and two have the priority 0. The schedule ascends by priority, and these two keep
 // their order. The caller's list is not changed.
 func TestScheduleSortsACopy(t *testing.T) {
-	cfg := config(0, 0, entry(10, 1), entry(-5, 2), entry(0, 3), entry(0, 4))
+	cfg := configWithList(entry(10, 1), entry(-5, 2), entry(0, 3), entry(0, 4))
 	before := slices.Clone(cfg.ShutdownGracePeriodByPodPriority)
 	require.Equal(t, plan.Schedule{{-5, 2}, {0, 3}, {0, 4}, {10, 1}}, cfg.Schedule(gateOn))
 	require.Equal(t, before, cfg.ShutdownGracePeriodByPodPriority)
@@ -27,7 +27,7 @@ func TestSchedulePrefersTheListIfItsGateIsOn(t *testing.T) {
 	both := config(30*time.Second, 10*time.Second, entry(0, 99))
 	require.Equal(t, plan.Schedule{{0, 99}}, both.Schedule(gateOn))
 	require.Equal(t, plan.Schedule{{0, 20}, {2_000_000_000, 10}}, both.Schedule(gateOff))
-	require.Nil(t, config(0, 0, entry(0, 99)).Schedule(gateOff), "there is only a list, and its gate is off")
+	require.Nil(t, configWithList(entry(0, 99)).Schedule(gateOff), "there is only a list, and its gate is off")
 	require.Nil(t, plan.Config{}.Schedule(gateOn), "nothing is configured")
 }
 
@@ -50,7 +50,7 @@ func TestScheduleOfTheTwoFields(t *testing.T) {
 // A configuration that Config.Validate rejects must not lead to a negative time. Negative seconds in the list count as 0. If
 // the total or the critical part is negative, there is no graceful shutdown, which is a nil schedule.
 func TestAScheduleOfInvalidDurationsIsNotNegative(t *testing.T) {
-	require.Equal(t, plan.Schedule{{0, 0}}, config(0, 0, entry(0, -7)).Schedule(gateOn))
+	require.Equal(t, plan.Schedule{{0, 0}}, configWithList(entry(0, -7)).Schedule(gateOn))
 	for _, odd := range []plan.Config{
 		config(-time.Second, 0),
 		config(-time.Second, -2*time.Second),
@@ -117,7 +117,7 @@ func randomSchedule(r *rand.Rand) plan.Schedule {
 	for range r.IntN(7) {
 		list = append(list, entry(int32(randomValue(r)), randomValue(r)))
 	}
-	return config(0, 0, list...).Schedule(gateOn)
+	return configWithList(list...).Schedule(gateOn)
 }
 
 // For any configuration the schedule ascends by priority, has no negative seconds, and its sum does not overflow. If the gate of the

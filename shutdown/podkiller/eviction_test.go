@@ -159,7 +159,7 @@ func TestAKillThatExceedsItsTimeoutContinues(t *testing.T) {
 func TestAPanicOfTheKillerIsAnError(t *testing.T) {
 	k := podkiller.Timed(shutdown.PodKillerFunc(func(context.Context, *v1.Pod, shutdown.KillRequest) (shutdown.KillResult, error) {
 		panic("no sandbox")
-	}), nil)
+	}), nil) // nil: no events are recorded
 	_, err := k.KillPod(t.Context(), webPod(60), shutdown.KillRequest{})
 	require.EqualError(t, err, "the killer of pod default/web panicked: no sandbox")
 }

@@ -22,7 +22,7 @@ func ExampleTimedKiller() {
 		fmt.Printf("%s has %d s: %s, %s: %s\n", pod.Name, *req.GracePeriodSeconds, status.Phase, status.Reason, status.Message)
 		return shutdown.KillResult{Outcome: "Graceful", Status: status}, nil
 	}
-	killer := podkiller.Timed(shutdown.PodKillerFunc(stop), nil)
+	killer := podkiller.Timed(shutdown.PodKillerFunc(stop), nil) // nil: no events are recorded
 	defer killer.Wait()
 
 	pod := shutdowntest.Pod("web", 0, 60)

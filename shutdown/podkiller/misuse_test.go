@@ -101,7 +101,7 @@ func TestMistakesOfTheCallerAreNamed(t *testing.T) {
 				timed := podkiller.Timed(shutdown.PodKillerFunc(func(context.Context, *v1.Pod, shutdown.KillRequest) (shutdown.KillResult, error) {
 					<-release
 					return shutdown.KillResult{}, nil
-				}), nil)
+				}), nil) // nil: no events are recorded
 				_, err := timed.KillPod(t.Context(), pod, shutdown.KillRequest{})
 				var overdue *podkiller.OverdueError
 				require.ErrorAs(t, err, &overdue)
