@@ -43,7 +43,7 @@ func newRig(t *testing.T) *rig {
 	return &rig{t: t, n: node.New(c), now: time.Unix(1000, 0), pods: []string{"low", "critical"}, kills: map[string]int{}}
 }
 
-// inputs passes inputs without letting time pass, and returns the effects as text, such as "suspend, kill low
+// inputs passes inputs without letting time pass, and returns the effects as text, such as "keeplock, kill low
 // with 15".
 func (r *rig) inputs(inputs ...node.Input) string {
 	r.effects = nil
