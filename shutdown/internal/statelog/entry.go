@@ -129,7 +129,8 @@ func (all *newestEntries) text(bootID string) ([]byte, error) {
 }
 
 // objectOf returns the part of a pod that is stored: what a kill with its preStop hooks and the final status need. It leaves
-// out what may be large or secret, such as environment variables and the annotation with the last applied configuration.
+// out all else that may be large or secret, such as environment variables and the annotation with the last applied configuration.
+// The hooks that stay may have secrets too.
 func objectOf(pod *v1.Pod) *v1.Pod {
 	if pod == nil {
 		return nil

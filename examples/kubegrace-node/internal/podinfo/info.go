@@ -123,8 +123,9 @@ func (info *Info) ForgetAllBut(running []*v1.Pod) {
 	}
 }
 
-// Save writes the pods from the sources to the file, if they have changed since the last Save. The file has neither the
-// environment nor the volumes of pods, so it has none of their secrets.
+// Save writes the recorded pods to the file, if they have changed since the last Save. The file has neither the environment nor
+// the volumes of pods. It has their preStop hooks, whose arguments and headers may be secret, and its mode is 0644: the state
+// folder decides who can read it.
 func (info *Info) Save() error {
 	info.saving.Lock()
 	defer info.saving.Unlock()
@@ -148,9 +149,9 @@ func (info *Info) Save() error {
 	return nil
 }
 
-// reduce returns a copy of a pod with only the fields that its termination needs: no environment, no volumes,
-// no managed fields. A mirror pod becomes the static pod that it represents. The runtime's UID of a static pod is the hash of
-// its manifest, which the mirror pod has in an annotation.
+// reduce returns a copy of a pod with only the fields that its termination needs, such as the hooks: no environment,
+// no volumes, no managed fields. A mirror pod becomes the static pod that it represents. The runtime's UID of a static
+// pod is the hash of its manifest, which the mirror pod has in an annotation.
 func reduce(pod *v1.Pod) *v1.Pod {
 	reduced := &v1.Pod{
 		ObjectMeta: metav1.ObjectMeta{
