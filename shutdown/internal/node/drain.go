@@ -106,7 +106,7 @@ func (d *drain) stop(n *Node) {
 	}
 	for _, p := range d.podsOfBucket {
 		p.awaitsNotReady = false
-		n.queueWantedMessage(p)
+		n.queueAPIMessage(p)
 	}
 	*d = drain{number: d.number} // the next drain gets the next number
 }

@@ -52,7 +52,7 @@ func (n *Node) markNotReadyThenKill(p *Pod, killBy time.Time) {
 	isUseful := n.Options.Steps.Readiness && !isAlreadyNotReady
 	if isUseful && n.isServerUp() && n.now.Before(killBy) {
 		p.awaitsNotReady, p.message.notReadyBy = true, killBy
-		n.queueWantedMessage(p)
+		n.queueAPIMessage(p)
 	} else {
 		n.killInCurrentBucket(p)
 	}
@@ -83,8 +83,8 @@ func (n *Node) killWithoutNotReady(p *Pod) {
 	}
 }
 
-// killInCurrentBucket kills a pod within the window of the current bucket. A pod that was signalled before keeps its
-// deadline or gets an earlier one, never a later one.
+// killInCurrentBucket kills a pod within the window of the current bucket. A pod that an earlier kill has signalled keeps its
+// deadline, unless the bucket's wait for its pods ends earlier: that end is then the deadline.
 func (n *Node) killInCurrentBucket(p *Pod) {
 	d := &n.drain
 	if !p.isSignalled() {
@@ -97,7 +97,7 @@ func (n *Node) killInCurrentBucket(p *Pod) {
 	}
 	p.isKillGivenUp, p.retryKillAt = false, time.Time{} // an earlier kill may have failed
 	n.markPodDirty(p)
-	n.queueWantedMessage(p)
+	n.queueAPIMessage(p)
 	n.startKill(p)
 }
 
@@ -149,7 +149,7 @@ func (k Killed) apply(n *Node) {
 	p.Ended, p.lastCallAtEnd, p.Status, p.Outcome, p.Error = n.now, n.lastCall, k.Status, k.Outcome, ""
 	n.markPodDirty(p)
 	n.countInMetrics(p)
-	n.queueWantedMessage(p)
+	n.queueAPIMessage(p)
 }
 
 // fail handles the error of a kill: the kill is retried after a pause, unless another kill of the pod may succeed, or a retry is
@@ -174,7 +174,7 @@ func (k Killed) fail(n *Node, p *Pod) {
 func (n *Node) giveUpKill(p *Pod) {
 	p.isKillGivenUp, p.retryKillAt = true, time.Time{}
 	n.countInMetrics(p)
-	n.queueWantedMessage(p)
+	n.queueAPIMessage(p)
 }
 
 // countInMetrics counts a pod in the metrics, once in each shutdown: a pod that was given up and ends after all is not counted

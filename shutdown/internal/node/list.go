@@ -17,15 +17,17 @@ type lister struct {
 	newestCall        int           // the number of the call that returned the newest list
 	receivedAt        time.Time     // when the newest list was received
 	calledAt          time.Time     // when the newest call was made
-	unanswered        int           // calls since the last result
+	callsSinceResult  int           // how many calls were made since the last result
 	failedAt          time.Time     // when the last result, an error, was received; zero: the last result was a list
 	pause             time.Duration // after the last error
 	isFailureReported bool          // the drain's report has the failure
 }
 
-// timeToReturn is how long the newest call has to return before another one is made. It grows with each unanswered call, so that
-// calls that hang do not pile up.
-func (l *lister) timeToReturn() time.Duration { return time.Duration(l.unanswered) * answerTimeout }
+// timeToReturn is how long the newest call has to return before another one is made. It grows with each call, until one returns,
+// so that calls that hang do not pile up.
+func (l *lister) timeToReturn() time.Duration {
+	return time.Duration(l.callsSinceResult) * answerTimeout
+}
 
 // call lists the pods, unless the newest call still has time to return.
 func (l *lister) call(n *Node) {
@@ -33,7 +35,7 @@ func (l *lister) call(n *Node) {
 		return
 	}
 	l.calledAt, l.failedAt = n.now, time.Time{}
-	l.unanswered++
+	l.callsSinceResult++
 	n.startCall(Effect{Do: List})
 }
 
@@ -78,11 +80,22 @@ func (l *lister) fail(n *Node, err error) {
 	}
 }
 
+// succeed records that a call has returned a list, which becomes the newest one.
+func (l *lister) succeed(n *Node, list Listed) {
+	l.newestCall = list.Call
+	l.isNewestEmpty = len(list.Pods) == 0
+	l.receivedAt = n.now
+	l.listCount++
+	l.failedAt = time.Time{}
+	l.pause = 0
+	l.isFailureReported = false
+}
+
 // apply updates the known pods from a list, and forgets those that are no longer needed. A failed list changes no pod. Lists may
 // arrive in another order than they were requested: one that is older than the newest known list is ignored.
 func (l Listed) apply(n *Node) {
 	lister := &n.lister
-	lister.unanswered = 0
+	lister.callsSinceResult = 0
 	if l.Err != nil {
 		lister.fail(n, l.Err)
 		return
@@ -90,14 +103,12 @@ func (l Listed) apply(n *Node) {
 	if l.Call < lister.newestCall {
 		return
 	}
-	lister.newestCall, lister.failedAt, lister.pause, lister.isFailureReported = l.Call, time.Time{}, 0, false
-	lister.isNewestEmpty, lister.receivedAt = len(l.Pods) == 0, n.now
-	lister.listCount++
+	lister.succeed(n, l)
 	for i := range l.Pods {
 		n.updateFromList(&l.Pods[i])
 	}
 	n.pods.drop(n.isForgettable)
-	n.drain.awaitedIndex = 0 // the indexes of the pods have changed
+	n.drain.awaitedIndex = 0 // drop has moved pods, so nextAwaited must search from the first one again
 }
 
 // isInNewestList reports whether the newest list has the pod.
@@ -141,7 +152,7 @@ func (n *Node) updateFromList(listed *Pod) {
 		p.MayShowNotReady = true
 	}
 	p.lastListedIn = n.lister.listCount
-	n.queueWantedMessage(p)
+	n.queueAPIMessage(p)
 }
 
 // finishOldPod makes the queued reports that include a pod, and sends no more messages about it, because a new pod with its key is

@@ -90,9 +90,9 @@ func (p *Pod) FinalPolicy() Policy {
 // GetsFinalStatus reports whether the pod gets a final status once it has ended.
 func (p *Pod) GetsFinalStatus() bool { return p.FinalPolicy() != LeaveAsIs }
 
-// queueWantedMessage queues the message about a pod that the API server should get now, if there is one and it is not queued yet. A
+// queueAPIMessage queues the message about a pod that the API server should get now, if there is one and it is not queued yet. A
 // call that sends another message is cancelled. Call it after each change of the pod or of the node's State.
-func (n *Node) queueWantedMessage(p *Pod) {
+func (n *Node) queueAPIMessage(p *Pod) {
 	message, wanted := &p.message, n.wantedMessage(p)
 	if wanted == message.wanted {
 		return
@@ -272,7 +272,7 @@ func (n *Node) messageAccepted(p *Pod, accepted Message) {
 		p.MayShowNotReady = false
 	}
 	n.markPodDirty(p)
-	n.queueWantedMessage(p)
+	n.queueAPIMessage(p)
 }
 
 // noteAnswer records the result of a call to the API server. It logs the first error of an outage, unless its text is that of the
@@ -322,7 +322,7 @@ func (s StaticPodStarts) apply(n *Node) {
 	}
 	p.StatusAccepted = true
 	n.markPodDirty(p)
-	n.queueWantedMessage(p)
+	n.queueAPIMessage(p)
 }
 
 // publish begins to publish that s is in progress (nil: no shutdown is), unless this is the wanted node state already. A

@@ -10,10 +10,10 @@ import (
 // State is the state of the node's shutdown. It determines which pods may start.
 type State int
 
-// The states.
+// The states of the shutdown. The log is the state log, which tells the next agent of the shutdown; it is in the state folder.
 const (
 	StateNone         State = iota // no shutdown is in progress
-	StateAwaitingLog               // another agent owns the state folder, or the log is being read
+	StateAwaitingLog               // the log is not read yet; another agent may still own the state folder
 	StateAwaitingHost              // the log has an unfinished shutdown, and the host has not said whether it is still pending
 	StateDraining                  // a shutdown is announced, and the lock is not released
 	StateReleased                  // the lock is released, and the shutdown is not cancelled
@@ -153,7 +153,7 @@ func (n *Node) replaceLog() {
 func (n *Node) setState(s State) {
 	n.state = s
 	for _, p := range n.pods.all {
-		n.queueWantedMessage(p)
+		n.queueAPIMessage(p)
 	}
 }
 

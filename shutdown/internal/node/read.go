@@ -226,7 +226,7 @@ func (n *Node) adoptPod(p *Pod) {
 		*known = *p
 	}
 	n.markPodDirty(known)
-	n.queueWantedMessage(known)
+	n.queueAPIMessage(known)
 }
 
 // continueKills continues the kills of pods that this agent or the previous one has signalled and that have not ended,
