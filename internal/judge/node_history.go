@@ -19,10 +19,10 @@ type nodeRule struct {
 func nodeRules() []nodeRule {
 	return []nodeRule{
 		{"a deadline only moves earlier", NodeKill, (*nodeHistory).deadlineOnlyMovesEarlier},
-		{"no grace period ends after WaitEnd", NodeKill, (*nodeHistory).noGraceAfterWaitEnd},
-		{"a grace period fills the window", NodeKill, (*nodeHistory).graceFillsTheWindow},
+		{"no grace period ends after the drain's last wait", NodeKill, (*nodeHistory).noGraceAfterWaitEnd},
+		{"a pod gets its grace period, or all that its bucket has left", NodeKill, (*nodeHistory).graceFillsTheWindow},
 		{"buckets do not overlap", "", (*nodeHistory).bucketsDoNotOverlap},
-		{"windows only move earlier", "", (*nodeHistory).windowsOnlyMoveEarlier},
+		{"a new timetable of a shutdown moves no end later", "", (*nodeHistory).windowsOnlyMoveEarlier},
 		{"a pod is logged before it is killed", NodeKill, (*nodeHistory).podIsLoggedBeforeKill},
 		{"the state is published before a kill", NodeKill, (*nodeHistory).stateIsPublishedBeforeKill},
 		{"no pod is signalled after a cancellation", NodeKill, (*nodeHistory).noNewKillAfterCancellation},
@@ -30,14 +30,14 @@ func nodeRules() []nodeRule {
 		{"a kill that was given up is not repeated", NodeKill, (*nodeHistory).givenUpKillIsNotRepeated},
 		{"the log is synced before the release", NodeReleased, (*nodeHistory).logIsSyncedBeforeRelease},
 		{"the lock is released once, in time", "", (*nodeHistory).lockIsReleasedOnceInTime},
-		{"a cancellation reverts everything", "", (*nodeHistory).cancellationRevertsEverything},
-		{"a shutdown refuses pods", NodeState, (*nodeHistory).shutdownRefusesPods},
+		{"a cancellation admits pods, requests a lock and publishes that at once", "", (*nodeHistory).cancellationRevertsEverything},
+		{"a shutdown and TerminateAll refuse pods, and nothing else does", NodeState, (*nodeHistory).shutdownRefusesPods},
 		{"killed pods stay refused, others are ready", NodeFinished, (*nodeHistory).killedPodsStayRefusedOthersAreReady},
 		{"every end is published", NodeFinished, (*nodeHistory).everyEndIsPublished},
 		{"only ended pods are published", NodeFinalStatusAccepted, (*nodeHistory).onlyEndedPodsArePublished},
 		{"each shutdown is reported once, with all killed pods", "", (*nodeHistory).eachShutdownIsReportedOnce},
-		{"each pod is counted once in a drain", NodeCounted, (*nodeHistory).eachPodIsCountedOnce},
-		{"a step that nobody waits for is aborted", "", (*nodeHistory).obsoleteStepIsAborted},
+		{"the metrics count each pod once in a drain", NodeCounted, (*nodeHistory).eachPodIsCountedOnce},
+		{"no call of a drain's step outlasts the step", "", (*nodeHistory).obsoleteStepIsAborted},
 		{"the number of calls is bounded", NodeState, (*nodeHistory).callsAreBounded},
 		{"no busy loop", "", (*nodeHistory).noBusyLoop},
 		{"no panic", NodePanicked, (*nodeHistory).noPanic},
@@ -119,7 +119,7 @@ type agentPod struct {
 	unsyncedSince   int      // loggedAt of this agent's first kill, until a sync has saved it; 0: nothing must be synced
 	killToRepeat    NodeFact // the answer to a failed kill, until the kill is repeated or need not be; zero: none
 	isKillSettled   bool     // a kill has succeeded, or has failed in a way that makes a repetition useless
-	killedByDrainOf int      // the shutdown whose current drain was the first to kill the pod; 0: none was
+	firstKilledIn   int      // the shutdown whose current drain was the first to kill the pod; 0: none was
 	isGivenUp       bool     // the last kill has failed in a way that makes a repetition useless
 	counted         NodeFact // the NodeCounted fact of the current drain; zero: none
 	mustAwaitEnd    bool     // this agent has killed it, so that the turn of a bucket must wait for its end
@@ -204,7 +204,7 @@ func (h *nodeHistory) addPodFact(f NodeFact) {
 // addKill adds the beginning of a kill of a pod to the history.
 func (h *nodeHistory) addKill(p *nodePod, kill NodeFact) {
 	if isFirst := !p.wasKilledInBoot; isFirst {
-		p.killedByDrainOf, p.isGivenUp, p.unsyncedSince = kill.Shutdown, false, p.loggedAt
+		p.firstKilledIn, p.isGivenUp, p.unsyncedSince = kill.Shutdown, false, p.loggedAt
 	}
 	if p.isRunning && !p.mustAwaitEnd {
 		p.mustAwaitEnd, p.wasAwaited = true, false
@@ -255,7 +255,7 @@ func (h *nodeHistory) applyAgentFact(p *nodePod, f NodeFact) {
 	case NodeRunEnded, NodeTerminateAll: // no kill is repeated any more
 		p.killToRepeat = NodeFact{}
 	case NodeCancelled, NodeRetaken: // the drain that has killed it is over
-		p.killedByDrainOf = 0
+		p.firstKilledIn = 0
 	case NodeTimetable:
 		if !f.Planned { // a drain begins
 			p.counted = NodeFact{}

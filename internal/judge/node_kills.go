@@ -124,12 +124,12 @@ func (h *nodeHistory) failedKillIsRepeated(state NodeFact) {
 	}
 }
 
-// givenUpKillIsNotRepeated: a drain does not repeat its kill of a pod if the error said that a repetition is useless. If an
-// earlier agent or drain has killed the pod, this drain may repeat that kill, and is not judged.
+// givenUpKillIsNotRepeated: a drain does not repeat its kill of a pod if the error said that a repetition is useless. If another
+// agent or drain was the first to kill the pod, this drain may kill it again.
 func (h *nodeHistory) givenUpKillIsNotRepeated(kill NodeFact) {
 	p := h.pod(kill.Pod)
-	wasKilledByDrain := p.wasKilledInBoot && p.killedByDrainOf != 0
-	isOwnRepetition := wasKilledByDrain && p.killedByDrainOf == kill.Shutdown
+	isByDrain := kill.Shutdown != 0
+	isOwnRepetition := isByDrain && p.wasKilledInBoot && p.firstKilledIn == kill.Shutdown
 	if isOwnRepetition && p.isGivenUp {
 		h.addViolation(kill, "its kill was given up")
 	}

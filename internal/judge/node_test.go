@@ -137,10 +137,10 @@ func nodeRecordsThatBreakARule() map[string]map[string]func(h changedNode) {
 			},
 			"more seconds than the deadline leaves": func(h changedNode) { h.fact(NodeKill, 1, "low").Seconds = 11 },
 		},
-		"no grace period ends after WaitEnd": {
+		"no grace period ends after the drain's last wait": {
 			"too long": func(h changedNode) { h.fact(NodeKill, 6, "high").Seconds = 16 },
 		},
-		"a grace period fills the window": {
+		"a pod gets its grace period, or all that its bucket has left": {
 			"too short": func(h changedNode) { h.fact(NodeKill, 6, "high").Seconds = 14 },
 			"more than the bucket has, with NoRollOver": func(h changedNode) {
 				h.NoRollOver = true
@@ -156,7 +156,7 @@ func nodeRecordsThatBreakARule() map[string]map[string]func(h changedNode) {
 				h.fact(NodeState, 6, "").BucketsOver = 2
 			},
 		},
-		"windows only move earlier": {
+		"a new timetable of a shutdown moves no end later": {
 			"the end": func(h changedNode) {
 				f := *h.fact(NodeTimetable, 1, "")
 				f.WaitEnd = second(22)
@@ -187,7 +187,7 @@ func nodeRecordsThatBreakARule() map[string]map[string]func(h changedNode) {
 		"no pod is signalled after a cancellation": {
 			"outside a drain": func(h changedNode) { h.fact(NodeKill, 6, "high").Shutdown = 0 },
 		},
-		"a cancellation reverts everything": {
+		"a cancellation admits pods, requests a lock and publishes that at once": {
 			"admission": func(h changedNode) { h.fact(NodeState, 12, "").Refuses = true },
 			"the lock":  func(h changedNode) { h.drop(NodeLockRequested, 12, "") },
 			"the state": func(h changedNode) { h.drop(NodePublishBegins, 12, "") },
@@ -221,13 +221,13 @@ func nodeRecordsThatBreakARule() map[string]map[string]func(h changedNode) {
 			"a pod is missing": func(h changedNode) { h.fact(NodeReported, 10, "").Pods = []string{"low"} },
 			"a pod is twice":   func(h changedNode) { h.fact(NodeReported, 10, "").Pods = []string{"low", "high", "low"} },
 		},
-		"each pod is counted once in a drain": {
+		"the metrics count each pod once in a drain": {
 			"its end twice": func(h changedNode) { h.insert(NodeCounted, 9, *h.fact(NodeCounted, 9, "high")) },
 			"its failed kill and its end": func(h changedNode) {
 				h.insert(NodeCounted, 9, NodeFact{What: NodeCounted, Pod: "high", Failed: true})
 			},
 		},
-		"a shutdown refuses pods": {
+		"a shutdown and TerminateAll refuse pods, and nothing else does": {
 			"it does not":     func(h changedNode) { h.fact(NodeState, 2, "").Refuses = false },
 			"only a shutdown": func(h changedNode) { h.fact(NodeState, 0, "").Refuses = true },
 		},
@@ -263,7 +263,7 @@ func nodeRecordsThatBreakARule() map[string]map[string]func(h changedNode) {
 				}
 			},
 		},
-		"a step that nobody waits for is aborted": {
+		"no call of a drain's step outlasts the step": {
 			"not at the next step": func(h changedNode) { h.drop(NodeDrainStepAnswered, 6, "") },
 			"not at the end":       func(h changedNode) { h.drop(NodeAborted, 10, "") },
 		},

@@ -27,9 +27,9 @@ type Terminator struct {
 	terminateMu sync.Mutex
 }
 
-// NewTerminator returns a terminator that r records, with its calls of the options' Runtime, Pods, Hooks and Events. A nil
-// Runtime stays nil, so that lifecycle.NewTerminator sees that it is missing. A test that sets hooks in a request must
-// wrap them with [Record.HandlerRunner].
+// NewTerminator returns a terminator of which r records each call of its methods, and each call that it makes of the options'
+// Runtime, Pods, Hooks and Events. A nil Runtime stays nil, so that lifecycle.NewTerminator sees that it is missing. A test that
+// sets hooks in a request must wrap them with [Record.HandlerRunner].
 func (r *Record) NewTerminator(options lifecycle.TerminatorOptions) (*Terminator, error) {
 	wrapped := options
 	f, isFunc := options.Runtime.(lifecycle.RuntimeFunc)
@@ -47,12 +47,12 @@ func (r *Record) NewTerminator(options lifecycle.TerminatorOptions) (*Terminator
 		})
 	}
 	wrapped.Hooks = r.HandlerRunner(wrapped.Hooks)
-	wrapped.Events = recordedEvents{r, options.Events}
+	wrapped.Events = recordedEvents{r, options.Events} // if that is nil, events are recorded and go no further
 	terminator, err := lifecycle.NewTerminator(wrapped)
 	if err != nil {
 		return nil, err
 	}
-	r.record(func(Moment) {
+	r.record(func(Moment) { // the rules need the options, with the defaults of lifecycle.NewTerminator
 		r.options = options
 		r.options.StopTimeoutSlack = cmp.Or(options.StopTimeoutSlack, lifecycle.DefaultStopTimeoutSlack)
 		r.options.GiveUpAfter = cmp.Or(options.GiveUpAfter, lifecycle.DefaultGiveUpAfter)
