@@ -35,20 +35,20 @@ func ExplainContainer(pod *v1.Pod, container *v1.Container, reason KillReason) E
 
 // forContainer computes the result of ForContainer. The first of these that is set decides: the
 // deletion, the probe that failed (only if the spec is set too, as in the kubelet), the spec, the
-// minimum. t.appliesField records a rule for ExplainContainer and returns its last argument,
+// minimum. t.appliesOptional records a rule for ExplainContainer and returns its last argument,
 // whether the rule applies. A nil t records nothing.
 func forContainer(t *trace, pod *v1.Pod, container *v1.Container, reason KillReason) int64 {
 	deletion, spec := deletionGrace(pod), specGrace(pod)
-	if t.appliesField(ruleDeletion, fieldDeletionGrace, deletion, deletion != nil) {
+	if t.appliesOptional(ruleDeletion, fieldDeletionGrace, deletion, deletion != nil) {
 		return *deletion
 	}
 	if rule := probeRule(reason); rule != "" {
 		probe := probeGrace(container, rule)
-		if t.appliesField(rule, t.probeField(pod, container, rule), probe, probe != nil && spec != nil) {
+		if t.appliesOptional(rule, t.probeField(pod, container, rule), probe, probe != nil && spec != nil) {
 			return *probe
 		}
 	}
-	if t.appliesField(ruleSpec, fieldSpecGrace, spec, spec != nil) {
+	if t.appliesOptional(ruleSpec, fieldSpecGrace, spec, spec != nil) {
 		return *spec
 	}
 	t.note(ruleContainerMinimum, noField, MinimumContainerSeconds)

@@ -72,13 +72,13 @@ func deleteSeconds(t *trace, spec, requested *int64, scheduled, terminated bool)
 }
 
 // requestedSeconds returns the grace period of the delete options, else that of the pod's
-// spec, else 0. t.appliesField records a rule for ExplainDelete and returns its last argument,
+// spec, else 0. t.appliesOptional records a rule for ExplainDelete and returns its last argument,
 // whether the rule applies. A nil t records nothing.
 func requestedSeconds(t *trace, spec, requested *int64) int64 {
-	if t.appliesField(ruleOptions, "options.gracePeriodSeconds", requested, requested != nil) {
+	if t.appliesOptional(ruleOptions, "options.gracePeriodSeconds", requested, requested != nil) {
 		return *requested
 	}
-	if t.appliesField(ruleSpec, fieldSpecGrace, spec, spec != nil) {
+	if t.appliesOptional(ruleSpec, fieldSpecGrace, spec, spec != nil) {
 		return *spec
 	}
 	t.note(ruleNoGrace, noField, 0)

@@ -24,13 +24,13 @@ func ExplainSoftEviction(pod *v1.Pod, maxPodGracePeriodSeconds int64) Explanatio
 
 // forSoftEviction computes the result of ForSoftEviction: the shorter of the maximum and the
 // spec's grace period. A negative maximum does not count; if there is no grace period either, the
-// result is the default. t.applies and t.appliesField record a rule for ExplainSoftEviction and return
+// result is the default. t.applies and t.appliesOptional record a rule for ExplainSoftEviction and return
 // their last argument, whether the rule applies. A nil t records nothing.
 func forSoftEviction(t *trace, pod *v1.Pod, maximum int64) int64 {
 	hasMaximum := t.applies(ruleEvictionMaximum, "maxPodGracePeriodSeconds", maximum, maximum >= 0)
 	spec := specGrace(pod)
 	usesSpec := spec != nil && (!hasMaximum || *spec < maximum)
-	if t.appliesField(ruleSpec, fieldSpecGrace, spec, usesSpec) {
+	if t.appliesOptional(ruleSpec, fieldSpecGrace, spec, usesSpec) {
 		return *spec
 	}
 	if t.applies(ruleDefault, noField, DefaultSeconds, !hasMaximum) {

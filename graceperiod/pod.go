@@ -39,15 +39,15 @@ func ExplainPod(pod *v1.Pod, current int64, override *int64) Explanation {
 // forPod computes the result of ForPod. Each rule may replace the result of the rules before it, so
 // their order matters. The deletion and the override do so only if they are set and shorter, or if grace
 // is 0 (replaces). The spec counts only if current and these two have decided nothing. t.applies and
-// t.appliesField record a rule for ExplainPod and return their last argument, whether the rule
+// t.appliesOptional record a rule for ExplainPod and return their last argument, whether the rule
 // applies. A nil t records nothing.
 func forPod(t *trace, pod *v1.Pod, current int64, override *int64) int64 {
 	grace := current
 	isDecided := t.applies(ruleCurrent, "current", current, current != 0)
-	if deletion := deletionGrace(pod); t.appliesField(ruleDeletion, fieldDeletionGrace, deletion, replaces(grace, deletion)) {
+	if deletion := deletionGrace(pod); t.appliesOptional(ruleDeletion, fieldDeletionGrace, deletion, replaces(grace, deletion)) {
 		grace, isDecided = *deletion, true
 	}
-	if t.appliesField(ruleOverride, "override", override, replaces(grace, override)) {
+	if t.appliesOptional(ruleOverride, "override", override, replaces(grace, override)) {
 		grace, isDecided = *override, true
 	}
 	if !isDecided {
@@ -69,10 +69,10 @@ func replaces(grace int64, requested *int64) bool {
 }
 
 // podSpecGrace returns the grace period of the pod's spec, or 0 if it is not set.
-// t.appliesField records the rule for ExplainPod and returns its last argument.
+// t.appliesOptional records the rule for ExplainPod and returns its last argument.
 func podSpecGrace(t *trace, pod *v1.Pod) int64 {
 	spec := specGrace(pod)
-	if t.appliesField(ruleSpec, fieldSpecGrace, spec, spec != nil) {
+	if t.appliesOptional(ruleSpec, fieldSpecGrace, spec, spec != nil) {
 		return *spec
 	}
 	return 0

@@ -21,11 +21,11 @@ func ExplainNodeShutdown(pod *v1.Pod, remainingSeconds int64) Explanation {
 
 // forNodeShutdown computes the result of ForNodeShutdown: the shorter of the bucket's remaining
 // seconds and the spec's grace period. t.note records a rule for ExplainNodeShutdown, and so does
-// t.appliesField, which returns its last argument, whether the rule applies. A nil t records nothing.
+// t.appliesOptional, which returns its last argument, whether the rule applies. A nil t records nothing.
 func forNodeShutdown(t *trace, pod *v1.Pod, remainingSeconds int64) int64 {
 	t.note(ruleBucket, "bucketSeconds", remainingSeconds)
 	spec := specGrace(pod)
-	if t.appliesField(ruleSpec, fieldSpecGrace, spec, spec != nil && *spec <= remainingSeconds) {
+	if t.appliesOptional(ruleSpec, fieldSpecGrace, spec, spec != nil && *spec <= remainingSeconds) {
 		return *spec
 	}
 	return remainingSeconds

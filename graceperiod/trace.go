@@ -82,18 +82,18 @@ type trace struct {
 	steps []step
 }
 
-// appliesField adds a rule that has read value from field to the trace. It returns applied, so that
-// the call can be the condition of an if. The methods appliesField, applies, note and probeField are small
-// enough to be inlined, so that a nil trace costs only a comparison with nil.
-func (t *trace) appliesField(rule ruleName, field string, value *int64, applied bool) bool {
+// appliesOptional adds a rule to the trace. value is what the rule has read from field, and may be nil. It returns
+// applied, so that the call can be the condition of an if. The methods appliesOptional, applies, note and
+// probeField are small enough to be inlined, so that a nil trace costs only a comparison with nil.
+func (t *trace) appliesOptional(rule ruleName, field string, value *int64, applied bool) bool {
 	if t != nil {
 		t.add(rule, field, value, applied)
 	}
 	return applied
 }
 
-// applies adds a rule to the trace and returns applied, so that the call can be the condition of an if.
-// seconds is the rule's value; a rule that reads a field, which may be nil, calls appliesField instead.
+// applies does the same as appliesOptional for a rule whose value, seconds, is never nil, such as a constant. field is what
+// decides whether the rule applies: a field or a parameter, or noField.
 func (t *trace) applies(rule ruleName, field string, seconds int64, applied bool) bool {
 	if t != nil {
 		t.add(rule, field, &seconds, applied)
