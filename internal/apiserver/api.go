@@ -94,14 +94,14 @@ func (i *installer) installGroup(group schema.GroupVersion, stores map[string]re
 	if err != nil {
 		return err
 	}
-	// client-go requests aggregatedDiscovery discovery first and does not fall back from an empty one.
+	// client-go requests aggregated discovery first, and requests no other if that is empty.
 	aggregatedDiscovery.AddGroupVersion(group.Group, apidiscoveryv2.APIVersionDiscovery{
 		Version: group.Version, Freshness: apidiscoveryv2.DiscoveryFreshnessCurrent, Resources: discovered,
 	})
 	if isCore {
-		i.legacyDiscovery()
+		i.serveCoreDiscovery()
 	} else {
-		i.groupDiscovery(group)
+		i.serveGroupDiscovery(group)
 	}
 	return nil
 }
@@ -132,16 +132,16 @@ func (i *installer) apiGroupVersion(root string, group schema.GroupVersion, stor
 	}
 }
 
-// legacyDiscovery serves the discovery of /api.
-func (i *installer) legacyDiscovery() {
+// serveCoreDiscovery serves the discovery of /api, which has the core group.
+func (i *installer) serveCoreDiscovery() {
 	addresses := discovery.DefaultAddresses{DefaultAddress: i.server.ExternalAddress}
 	handler := discovery.NewLegacyRootAPIHandler(addresses, i.codecs, "/api")
 	wrapped := aggregated.WrapAggregatedDiscoveryToHandler(handler, i.server.AggregatedLegacyDiscoveryGroupManager)
 	i.server.Handler.GoRestfulContainer.Add(wrapped.GenerateWebService("/api", metav1.APIVersions{}))
 }
 
-// groupDiscovery serves the discovery of /apis/GROUP.
-func (i *installer) groupDiscovery(group schema.GroupVersion) {
+// serveGroupDiscovery serves the discovery of /apis/GROUP.
+func (i *installer) serveGroupDiscovery(group schema.GroupVersion) {
 	version := metav1.GroupVersionForDiscovery{GroupVersion: group.String(), Version: group.Version}
 	described := metav1.APIGroup{Name: group.Group, PreferredVersion: version, Versions: []metav1.GroupVersionForDiscovery{version}}
 	i.server.DiscoveryGroupManager.AddGroup(described)
