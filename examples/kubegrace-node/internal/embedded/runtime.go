@@ -21,7 +21,8 @@ type Runtime struct {
 }
 
 // New makes a runtime in which the sidecars and main containers of the pods run. Plain init containers count
-// as ended. The error names every script that cannot be parsed.
+// as ended. A container's script, an annotation of its pod ([ScriptPrefix]), says how the container reacts to its
+// stop. The error names every script that cannot be parsed.
 func New(pods []*v1.Pod) (*Runtime, error) {
 	r := &Runtime{Runtime: lifecycletest.NewRuntime()}
 	var errs []error

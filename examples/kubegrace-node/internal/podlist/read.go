@@ -72,8 +72,8 @@ func (c *Cluster) Read(source string, r io.Reader) error {
 		return fmt.Errorf("%s: failed to read: %w", source, err)
 	}
 	docs, err := document.Parse(source, text)
-	const areManifests = false
-	return errors.Join(err, c.addDocuments(docs, areManifests))
+	const markAsStatic = false // kubectl prints static pods with their mark
+	return errors.Join(err, c.addDocuments(docs, markAsStatic))
 }
 
 // readJSON reads JSON values to the end and adds the objects to the cluster.
@@ -85,8 +85,8 @@ func (c *Cluster) readJSON(source string, r io.Reader) error {
 		if err := json.UnmarshalDecode(decoder, &o); err != nil {
 			return fmt.Errorf("%s: %w", source, err)
 		}
-		const isManifest = false
-		c.addObject(&o, isManifest)
+		const markAsStatic = false // the kubelet and the API server send static pods with their mark
+		c.addObject(&o, markAsStatic)
 	}
 	if _, err := decoder.ReadToken(); !errors.Is(err, io.EOF) { // what follows is no JSON
 		return fmt.Errorf("%s: %w", source, err)
@@ -97,12 +97,13 @@ func (c *Cluster) readJSON(source string, r io.Reader) error {
 // ReadFolder reads the manifests of static pods in a folder, with [document.ReadFolder].
 func (c *Cluster) ReadFolder(folder string) error {
 	docs, err := document.ReadFolder(folder)
-	const areManifests = true
-	return errors.Join(err, c.addDocuments(docs, areManifests))
+	const markAsStatic = true
+	return errors.Join(err, c.addDocuments(docs, markAsStatic))
 }
 
-// addDocuments decodes documents and adds their objects. With areManifests it marks the pods as static pods.
-func (c *Cluster) addDocuments(docs []document.Document, areManifests bool) error {
+// addDocuments decodes documents and adds their objects. With markAsStatic it marks the pods as static pods, as
+// the kubelet marks those of manifests.
+func (c *Cluster) addDocuments(docs []document.Document, markAsStatic bool) error {
 	for _, doc := range docs {
 		if !strings.HasPrefix(string(doc.JSON), "{") { // a table of kubectl, which is a text, among others
 			return fmt.Errorf("%s: wanted are objects as JSON or YAML, as kubectl prints them with -o json", doc.Source)
@@ -111,14 +112,14 @@ func (c *Cluster) addDocuments(docs []document.Document, areManifests bool) erro
 		if err := json.Unmarshal(doc.JSON, &o); err != nil {
 			return fmt.Errorf("%s: %w", doc.Source, err)
 		}
-		c.addObject(&o, areManifests)
+		c.addObject(&o, markAsStatic)
 	}
 	return nil
 }
 
 // addObject adds an object, or all objects of a list. Pods and priority classes are kept. Of all other objects only the kind
-// is kept. With isManifest a pod is marked as a static pod.
-func (c *Cluster) addObject(o *object, isManifest bool) {
+// is kept. With markAsStatic pods are marked as static pods.
+func (c *Cluster) addObject(o *object, markAsStatic bool) {
 	c.Objects++
 	switch {
 	case len(o.Items) > 0 || o.Kind == "List" || o.Kind == "PodList":
@@ -126,13 +127,13 @@ func (c *Cluster) addObject(o *object, isManifest bool) {
 		for _, item := range o.Items {
 			if item != nil {
 				item.Kind = cmp.Or(item.Kind, kindOfItems)
-				c.addObject(item, isManifest)
+				c.addObject(item, markAsStatic)
 			}
 		}
 	case o.Kind == "PriorityClass":
 		c.Classes[o.Metadata.Name] = o.Value
 	case o.Kind == "Pod":
-		if isManifest {
+		if markAsStatic {
 			metav1.SetMetaDataAnnotation(&o.Metadata, staticpod.SourceAnnotation, "file") // as the kubelet marks it
 		}
 		c.Add(o.pod())
