@@ -241,9 +241,9 @@ func (t *Termination) isHandled(c Container, s *containerStop) bool {
 	return isStoppingRun || s.isGivenUp()
 }
 
-// giveUp reports a run as stuck instead of beginning to stop it, because the list that shows it came after giveUpAt. It returns
-// the run's stop. s is its existing stop, nil if there is none. That stop is not in progress, and may be of an earlier
-// termination.
+// giveUp reports the run c as stuck without an attempt to stop it, because the termination has no time left (isOverdue). It returns
+// the run's stop. s is the stop that the run already has, perhaps from an earlier termination, and must not be in progress. If s
+// is nil, giveUp adds a stop.
 func (t *Termination) giveUp(c Container, s *containerStop) *containerStop {
 	if t.isHandled(c, s) {
 		return s

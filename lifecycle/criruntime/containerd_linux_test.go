@@ -215,7 +215,7 @@ func (c *containerd) testContainersAreListed(t *testing.T) {
 	}
 	version, err := c.client.Version(t.Context(), &runtimeapi.VersionRequest{})
 	require.NoError(t, err)
-	require.Equal(t, strings.Contains(version.GetRuntimeVersion(), "2.4"), c.runtime.Streams())
+	require.Equal(t, strings.Contains(version.GetRuntimeVersion(), "2.4"), c.runtime.UsesStreaming())
 
 	require.NoError(t, c.runtime.StopContainer(t.Context(), id, 60))
 	require.Empty(t, runningIDs(t, c.runtime, pod))

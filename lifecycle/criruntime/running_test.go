@@ -51,7 +51,7 @@ func TestRunning(t *testing.T) {
 				{Name: "running", ID: running, Began: createdAt(running)},
 				{Name: "unknown", ID: unknown, Began: createdAt(unknown)},
 			}, got)
-			require.Equal(t, streams, runtime.Streams())
+			require.Equal(t, streams, runtime.UsesStreaming())
 			require.Equal(t, streams, len(cri.callsOf("ListContainers")) == 0, "the method that does not stream")
 		})
 	}
@@ -124,7 +124,7 @@ func TestRunningFailsIfAStreamBreaksOff(t *testing.T) {
 	cri.fail("StreamContainers", status.Error(codes.DeadlineExceeded, "breaks off"))
 	_, err := runtime.Running(t.Context(), pod)
 	require.ErrorContains(t, err, "breaks off")
-	require.True(t, runtime.Streams(), "the unary method is not called instead")
+	require.True(t, runtime.UsesStreaming(), "the unary method is not called instead")
 }
 
 // A static pod has the UID "hash" in the runtime. Its mirror pod on the API server has another UID, and "hash" in an annotation.

@@ -11,7 +11,8 @@ import (
 	"github.com/kubegrace/kubegrace/lifecycle"
 )
 
-// podStopper is the [lifecycle.PodStopper] for a [PodRuntime].
+// podStopper is the [lifecycle.PodStopper] for a [PodRuntime]. All pods are wholePods, because a PodRuntime reports and stops whole
+// pods, not their containers.
 type podStopper struct{ *Provider }
 
 // Running returns the containers of the pod that run, from a list that begins after the call: an older one

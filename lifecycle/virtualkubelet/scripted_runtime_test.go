@@ -30,10 +30,10 @@ type scriptedRuntime struct {
 	started          sync.Map                                     // the IDs of all runs that were started
 }
 
-// containerStart is a start of a container that has begun.
+// containerStart is one call of StartContainer, which may have failed.
 type containerStart struct {
 	name string
-	at   time.Time
+	at   time.Time // when it began
 }
 
 func newScriptedRuntime() *scriptedRuntime {
