@@ -88,8 +88,8 @@ func TestThePolicyOverwritesAnExistingCondition(t *testing.T) {
 	}
 }
 
-// flushedUnder drains a node under a policy, with pods that end as their behaviours say. It returns the pods that FlushPod got,
-// by name, and the report.
+// flushedUnder drains a node under a policy, with pods that end as their behaviours say. It returns the pods with their final
+// status, as the manager has sent them to the API server (FlushPod), by name, and the report.
 func flushedUnder(t *testing.T, policy shutdown.PodPolicy, behaviours map[string]shutdowntest.Behaviour, pods ...*v1.Pod) (final map[string]*v1.Pod, report shutdown.Report) {
 	t.Helper()
 	final = map[string]*v1.Pod{}

@@ -11,18 +11,18 @@ import (
 	"github.com/kubegrace/kubegrace/internal/call"
 )
 
-// Guard calls end once, whether the function returns, panics or ends its goroutine. A panic and an ended goroutine become
-// errors with the name of the call.
+// Guard calls its function end once, whether f returns, panics or ends its goroutine (runtime.Goexit). The error for a panic
+// or an ended goroutine begins with the name of the call, which is here the name of the case.
 func TestGuardCallsEndOnce(t *testing.T) {
 	for name, test := range map[string]struct {
 		f             func() error
 		err           string // that end gets; "": none
-		guardExitsToo bool   // f ends its goroutine, which is that of Guard
+		endsGoroutine bool   // f ends the goroutine in which Guard has called it, so that Guard does not return
 	}{
 		"returns": {f: func() error { return nil }},
 		"fails":   {f: func() error { return errTest }, err: "refused"},
 		"panics":  {f: func() error { panic("a value") }, err: "panics panicked: a value"},
-		"exits":   {f: func() error { runtime.Goexit(); return nil }, err: "exits ended its goroutine", guardExitsToo: true},
+		"exits":   {f: func() error { runtime.Goexit(); return nil }, err: "exits ended its goroutine", endsGoroutine: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var results []error // that end gets
@@ -34,7 +34,7 @@ func TestGuardCallsEndOnce(t *testing.T) {
 			}()
 			<-done
 			require.Len(t, results, 1)
-			require.Equal(t, !test.guardExitsToo, guardReturned)
+			require.Equal(t, !test.endsGoroutine, guardReturned)
 			if test.err == "" {
 				require.NoError(t, results[0])
 				return

@@ -104,8 +104,9 @@ func writeFork(t *testing.T, forkDir, testedDir string) (edited map[string]strin
 	return edited
 }
 
-// The table in SERIES.md says how many files each change copies, and how many lines these have: the files of the change's
-// command "take". An indented take, with which change 1 copies more files to a fork with an API server, does not count.
+// The table in SERIES.md says for each change how many files it copies to the fork, and how many lines these have. The commands of
+// a change copy files with take, a shell function: "take FILE...". The table does not count an indented take: it is inside an if,
+// and copies only to a fork with an API server.
 func TestTheTableHasTheLinesOfTheCopiedFiles(t *testing.T) {
 	page, err := os.ReadFile("SERIES.md")
 	require.NoError(t, err)

@@ -51,7 +51,8 @@ func statusesFromWords(words []string) []v1.ContainerStatus {
 	return all
 }
 
-// wordsFromStatuses returns the word for each status, so that a test can compare whole lists.
+// wordsFromStatuses returns a word for each status, so that a test can compare whole lists: a constant as for statusesFromWords, or
+// "unknown 137" for a container that was lost, with its exit code.
 func wordsFromStatuses(t *testing.T, statuses []v1.ContainerStatus) []string {
 	t.Helper()
 	var all []string

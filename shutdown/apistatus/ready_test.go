@@ -98,7 +98,8 @@ func TestReadinessErrorsWrapTheServersAnswer(t *testing.T) {
 }
 
 // RestoreReadiness makes a marked pod ready only if its containers are ready and its readiness gates are met. Otherwise the
-// Ready condition stays False with the kubelet's reason and message, and keeps its transition time.
+// Ready condition stays False with the kubelet's reason and message, and keeps its transition time. The condition keeps its
+// observed generation, 2, because the node's own pod has an older one, 1.
 func TestRestoreReadinessComputesReady(t *testing.T) {
 	for name, test := range map[string]struct {
 		change          func(*v1.Pod)
@@ -131,10 +132,10 @@ func TestRestoreReadinessComputesReady(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			pod := running("web")
 			pod.Status.Conditions[readyIndex] = markedNotReady()
-			pod.Status.Conditions[readyIndex].ObservedGeneration = 2 // the node's pod has the generation 1
+			pod.Status.Conditions[readyIndex].ObservedGeneration = 2 // newer than the generation of the pod that restore passes
 			test.change(pod)
 			got, _ := restore(t, pod)
-			require.EqualValues(t, 2, got.ObservedGeneration, "that of the API server's pod")
+			require.EqualValues(t, 2, got.ObservedGeneration, "the newer of both generations")
 			require.Equal(t, test.status, got.Status)
 			require.Equal(t, test.reason, got.Reason)
 			require.Equal(t, test.message, got.Message)

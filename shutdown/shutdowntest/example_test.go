@@ -62,7 +62,7 @@ func ExampleHost_Script() {
 	// false the bus is down
 }
 
-// The kill of the pod broken returns an error, beside the outcome Graceful. The pod web ends immediately.
+// Both pods end at once, with the outcome Graceful. The kill of the pod named broken returns the error of its Behaviour, too.
 func ExampleKiller() {
 	killer := &shutdowntest.Killer{
 		Pods: map[string]shutdowntest.Behaviour{"broken": {Err: errors.New("the runtime is down")}},

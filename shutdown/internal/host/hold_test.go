@@ -125,9 +125,9 @@ func TestAwaitAttemptIsBounded(t *testing.T) {
 	}
 }
 
-// After the release, Retake asks the host for another lock, once. The host may refuse it. A granted lock counts as held, or as
-// adopted if this agent has never held a lock of its own. A minute later ReleaseAt, which was called before, releases the new
-// lock too. Before the release, Retake does nothing.
+// Before the release, Retake does nothing. After it, Retake asks the host for another lock, once, which the host may refuse. A lock
+// that it grants counts as held; if the agent has never taken a lock of its own, the lock counts as adopted, because only the
+// previous agent's can then be had in a shutdown. The time of ReleaseAt still applies, so that the new lock is released then, too.
 func TestRetakeAsksTheHostForANewLock(t *testing.T) {
 	for name, test := range map[string]struct {
 		grants           bool

@@ -131,8 +131,8 @@ func TestAReleasedLockIsNotLostWithItsSession(t *testing.T) {
 	})
 }
 
-// A shutdown is cancelled while the session is lost, so that no event says so. The next session, 1 s later, reads that none is pending,
-// and a new lock is taken.
+// A shutdown is cancelled while the session is lost, so that no event says so. The next session, 1 s later, asks the host, which says
+// that no shutdown is pending. A new lock is taken.
 func TestACancellationDuringAnOutageIsNoticed(t *testing.T) {
 	inBubble(t, func(t *testing.T, r *rig) {
 		r.run()

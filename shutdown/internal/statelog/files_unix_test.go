@@ -19,9 +19,9 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown/internal/statelog"
 )
 
-// The log and the kubelet's file may have been planted by another user: a pipe, which would block a reader, a symbolic link, or
-// a file that is writable by others, too large, or another user's. They are not read. The next write replaces them, but not the
-// target of the link.
+// In place of the state log and of the kubelet's file (timesFile), another user may have planted something else: a pipe, which would
+// block a reader, a symbolic link, or a file that is writable by others, too large, or another user's. It is not read. The next
+// write replaces it; if it is a link, its target stays as it is.
 func TestForeignFilesAreNotRead(t *testing.T) {
 	target := t.TempDir() // its log is the target of the symbolic link
 	writeLog(t, target, entries(shutdown(1)))
