@@ -121,7 +121,7 @@ func TestReplaceThatFailsKeepsTheOldContent(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "state")
 	require.NoError(t, atomicfile.Write(path, []byte("old")))
-	err := atomicfile.Replace(path, func(w io.Writer) error {
+	err := atomicfile.Replace(path, 0o644, func(w io.Writer) error {
 		_, err := w.Write([]byte("new"))
 		return errors.Join(err, errors.ErrUnsupported)
 	})

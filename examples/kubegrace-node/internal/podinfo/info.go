@@ -22,6 +22,9 @@ import (
 // File is the name of the file in the state folder that has what is known of the pods.
 const File = statefile.Prefix + "pods.json"
 
+// ownersOnly is the mode of File.
+const ownersOnly = 0o600
+
 // PrioritySource is the annotation of the pods that [Info.Complete] returns. It says where the pod's priority
 // comes from: one of the values below.
 const PrioritySource = "node.kubegrace.dev/priority-source"
@@ -124,8 +127,7 @@ func (info *Info) ForgetAllBut(running []*v1.Pod) {
 }
 
 // Save writes the recorded pods to the file, if they have changed since the last Save. The file has neither the environment nor
-// the volumes of pods. It has their preStop hooks, whose arguments and headers may be secret, and its mode is 0644: the state
-// folder decides who can read it.
+// the volumes of pods. It has their preStop hooks, whose arguments and headers may be secret: only the agent's user can read it.
 func (info *Info) Save() error {
 	info.saving.Lock()
 	defer info.saving.Unlock()
@@ -140,7 +142,7 @@ func (info *Info) Save() error {
 	if !hasChanged {
 		return nil
 	}
-	if err := statefile.Store(info.stateDir, File, list); err != nil {
+	if err := statefile.Store(info.stateDir, File, ownersOnly, list); err != nil {
 		info.mu.Lock()
 		info.changed = true // so that the next Save tries again
 		info.mu.Unlock()

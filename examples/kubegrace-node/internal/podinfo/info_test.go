@@ -103,7 +103,7 @@ func TestInvalidRules(t *testing.T) {
 }
 
 // Save stores what the kubelet knows about its pods, so that a new agent has it when the kubelet is gone. The file must
-// have neither the pods' secrets nor pods that the runtime does not have.
+// have neither the pods' environment and volumes nor pods that the runtime does not have. Only its owner can read it.
 //
 // A pod that the new agent completes has the file's priority (1000), sidecar (proxy) and readiness, the only condition.
 // Its grace period (45 s), phase, address and annotations are the runtime's.
@@ -117,6 +117,9 @@ func TestSaveStoresTheKubeletsPods(t *testing.T) {
 	require.NoError(t, err)
 	require.NotContains(t, string(text), "secret")
 	require.NotContains(t, string(text), "gone")
+	file, err := os.Stat(filepath.Join(dir, podinfo.File))
+	require.NoError(t, err)
+	require.Equal(t, "-rw-------", file.Mode().String())
 
 	// A new agent completes a pod.
 	pod := newInfo(t, dir).Complete(runtimesPod("shop", "web"))

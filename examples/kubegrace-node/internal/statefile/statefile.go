@@ -36,8 +36,8 @@ func Load[T any](dir, name string) (value T, err error) {
 	return value, nil
 }
 
-// Store replaces a file with a value, atomically. It returns when the file is on the disk.
-func Store(dir, name string, value any) error {
+// Store replaces a file with a value, atomically. The file gets the mode. Store returns when the file is on the disk.
+func Store(dir, name string, mode fs.FileMode, value any) error {
 	if dir == "" {
 		return nil
 	}
@@ -45,7 +45,7 @@ func Store(dir, name string, value any) error {
 	if err != nil {
 		return err
 	}
-	return atomicfile.Write(filepath.Join(dir, name), text)
+	return atomicfile.WriteWithMode(filepath.Join(dir, name), text, mode)
 }
 
 // Remove removes a file. A missing file is no error.

@@ -60,7 +60,7 @@ func (k *Keeper) store(stopped *StoppedUnits) (err error) {
 	if stopped == nil {
 		err = statefile.Remove(k.runDir, File)
 	} else {
-		err = statefile.Store(k.runDir, File, stopped)
+		err = statefile.Store(k.runDir, File, 0o644, stopped)
 	}
 	if err != nil {
 		return fmt.Errorf("failed to store which units are stopped: %w", err)

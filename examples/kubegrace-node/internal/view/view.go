@@ -100,7 +100,7 @@ type keptPlan struct {
 
 // KeepPlan writes the plan of a shutdown that begins now to the state folder dir, where [Page] finds it.
 func KeepPlan(dir string, planned nodeplan.Node) error {
-	return statefile.Store(dir, planFile, keptPlan{Made: time.Now(), Node: planned})
+	return statefile.Store(dir, planFile, 0o644, keptPlan{Made: time.Now(), Node: planned})
 }
 
 // Page writes a report as an HTML page with a timeline of what has happened. If the state folder dir has the plan of
