@@ -19,7 +19,7 @@ func TestWriteAndCloseOfAClosedFile(t *testing.T) {
 	temp, err := os.CreateTemp(t.TempDir(), "x")
 	require.NoError(t, err)
 	require.NoError(t, temp.Close())
-	require.ErrorIs(t, writeAndClose(temp, func(io.Writer) error { return nil }), os.ErrClosed)
+	require.ErrorIs(t, writeAndClose(temp, kubeletsMode, func(io.Writer) error { return nil }), os.ErrClosed)
 }
 
 // SyncDir syncs an existing directory, and fails for one that does not exist.
