@@ -181,15 +181,15 @@ func (p *podState) stopOf(c Container) *containerStop {
 	return found
 }
 
-// dropStopOfEarlierRun drops the stop with c's ID if it has ended its run. The caller knows that c runs, so that c is a later run
-// with the same ID, although Began does not say so. During a termination nothing is dropped: c counts as the same run.
+// dropStopOfEarlierRun drops the stop with c's ID if it has ended its run and Began does not tell whether c is that run. The caller
+// knows that c runs, so c is a later one. During a termination nothing is dropped: c counts as the same run.
 func (p *podState) dropStopOfEarlierRun(c Container) {
 	s := p.stopOf(c)
 	if s == nil || p.termination.inProgress() {
 		return
 	}
 	hasEndedRun := !s.inProgress && s.result.Outcome.hasEnded()
-	lacksBegan := c.Began.IsZero() || s.run.began == 0 // otherwise stopOf has told the two runs apart
+	lacksBegan := c.Began.IsZero() || s.run.began == 0 // otherwise the two have the same Began: the same run, listed again
 	if hasEndedRun && lacksBegan {
 		delete(p.stops, s.run)
 	}

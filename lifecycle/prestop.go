@@ -194,7 +194,7 @@ func (s *containerStop) waitForHook() {
 		if isRunning && time.Now().Before(abandonAt) {
 			return true, abandonAt
 		}
-		hasOutcome := s.result.Hook.Outcome != "" // hookReturned has set it, and may still be logging
+		hasOutcome := s.result.Hook.Outcome != "" // set by hookReturned, which may still be logging, or by an earlier attempt
 		if isRunning && !hasOutcome {
 			s.endHook(HookAbandoned, s.hook.cause())
 			hasAbandoned = true

@@ -111,7 +111,7 @@ func (p *podState) startReturned(ctx context.Context, apiPod *v1.Pod, start *sta
 	p.mu.Lock()
 	start.returned, start.firstListAfter = true, p.lists.started+1
 	switch t := p.termination; {
-	case t == nil || !t.usesLists(): // no list will have what was started, so the start must not block stops any longer
+	case t == nil || !t.usesLists(): // no termination will list what was started, so the start must not block stops any longer
 		delete(p.starts, start)
 		p.unblockStops()
 		p.unlock()

@@ -73,8 +73,8 @@ func (s *containerStop) isGivenUp() bool { return !s.inProgress && !s.result.Out
 
 // mayRun reports whether the container may be running. That is so
 //
-//   - until its stop has ended it;
-//   - if its stop was given up, unless a newer list of the running containers lacks it;
+//   - while its stop is in progress;
+//   - if its stop was given up, and no list of the running containers is newer or the newest list has it;
 //   - if it had ended, and the newest list has it again (isListedAgain).
 //
 // The caller holds the mutex.

@@ -231,8 +231,8 @@ func (t *Termination) stopContainer(c Container, s *containerStop, options stopO
 }
 
 // isHandled reports whether this termination is already stopping the run c, or has given it up, because an earlier list or request
-// had it too. s is the run's stop, nil if there is none. A stop that a request began without c's Began is not counted, so that
-// podState.stop adds Began to it.
+// had it too. s is the run's stop, nil if there is none. A stop in progress that a request began without c's Began is not counted,
+// so that podState.stop adds Began to it.
 func (t *Termination) isHandled(c Container, s *containerStop) bool {
 	if s == nil || !slices.Contains(t.stops, s) {
 		return false

@@ -58,7 +58,7 @@ func (cs *containers) assumeEnded() {
 // one that was started, or all if the pod was deleted or has ended. The others start as in a new pod.
 //
 // A started container that is not running restarts if the restart policy allows it, the pod was not deleted and has not
-// ended, and the init containers before it have succeeded.
+// ended, and the init containers before it are known to have succeeded.
 func (cs *containers) adopt(pod *v1.Pod, listed []lifecycle.Container) (startedCount int) {
 	lastRuns := make([]lastRun, len(cs.all))
 	for i, c := range cs.all {

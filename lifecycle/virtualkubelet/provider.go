@@ -74,8 +74,8 @@ func (p *Provider) Close(ctx context.Context) error {
 	return errors.Join(err, fmt.Errorf("calls that have not returned: %s: %w", strings.Join(hanging, ", "), context.Cause(ctx)))
 }
 
-// callsAmong returns those names that watchCall has given to calls: "CALL of POD". The others are the names of pods, which
-// spawn has given to goroutines that wait for these calls. If all names are of goroutines, it returns them all.
+// callsAmong returns those names that are of calls: "CALL of POD". The others, such as the name of a pod, are of goroutines that
+// wait for these calls. If all names are of goroutines, it returns them all.
 func callsAmong(names []string) []string {
 	isGoroutine := func(name string) bool { return !strings.Contains(name, " of ") }
 	if calls := slices.DeleteFunc(slices.Clone(names), isGoroutine); len(calls) > 0 {
