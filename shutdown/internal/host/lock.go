@@ -18,7 +18,7 @@ type phase int
 
 const (
 	phaseWanted   phase = iota // no shutdown: a lock is wanted
-	phaseKept                  // shutdown: a held lock is kept, and no new one is taken
+	phaseKept                  // shutdown: a held lock is kept; if none is held, taskTryOnce may get one
 	phaseReleased              // shutdown: the lock is released, and none may be held
 	phaseClosed                // Run is over, and none may be held any more
 )
@@ -30,7 +30,7 @@ const (
 	taskNone         task = iota // nothing
 	taskRequestDelay             // request the delay
 	taskTake                     // request the delay and take a lock
-	taskTryOnce                  // try once to get a lock during a shutdown: the one that the previous agent has left
+	taskTryOnce                  // try once to get a lock during a shutdown, usually the one that the previous agent has left
 )
 
 // lock owns the agent's inhibitor lock. It closes each lock that the host has granted exactly once. Each session and each end of

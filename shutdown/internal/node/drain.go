@@ -166,7 +166,7 @@ func (d *drain) startStageCall(n *Node) (number int) {
 	}
 }
 
-// requestList makes the current stage wait for a new list of the pods, from which it picks the pods to kill.
+// requestList makes the current stage wait for a new list of the pods.
 func (d *drain) requestList(n *Node) {
 	d.listCountBefore, d.podsOfBucket = n.lister.listCount, nil
 	isFirstBucket := d.stage == listing && d.bucket == 0

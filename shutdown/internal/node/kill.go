@@ -59,7 +59,7 @@ func (n *Node) markNotReadyThenKill(p *Pod, killBy time.Time) {
 }
 
 // isServerUp reports whether the API server is taken to be up. It is taken to be down if it has accepted nothing since the node
-// state to publish last changed: publish then sets acceptedAt to zero.
+// state to publish last changed: publish then sets acceptedAt to zero. If the node state is not published, it counts as up.
 func (n *Node) isServerUp() bool {
 	hasAcceptedSomething := !n.api.acceptedAt.IsZero()
 	return hasAcceptedSomething || !n.Options.Steps.Publish

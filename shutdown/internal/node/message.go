@@ -165,8 +165,8 @@ func (n *Node) sendMessages() {
 	}
 }
 
-// podsWithDueMessage returns the pods of a queue whose messages are due: first tries, and then retries. Once it has found as many
-// first tries as limit says, it returns only these. It first removes the pods from the queue that want none of its messages any
+// podsWithDueMessage returns the pods of a queue whose messages are due: first tries, and then retries. After as many
+// first tries as limit says it stops, and leaves the other pods out. It first removes the pods from the queue that want none of its messages any
 // more.
 func (n *Node) podsWithDueMessage(queue *[]*Pod, limit int, messages ...Message) []*Pod {
 	isObsolete := func(p *Pod) bool { return !slices.Contains(messages, p.message.wanted) }

@@ -8,10 +8,11 @@ import (
 
 // apply takes over the shutdown and the pods that the previous agent has left in the log. There are three cases:
 //
-//   - The shutdown is unfinished, and this agent has had none: it awaits the host, and then continues the shutdown.
+//   - The shutdown is unfinished, and this agent has had none: it awaits the host, and then continues the shutdown
+//     unless the host has cancelled it.
 //   - The shutdown is unfinished, and may be the one that this agent drains already: the two are merged.
-//   - Otherwise the shutdown is over, and only its pods are taken over. LastReport returns its report if this agent has had no
-//     shutdown.
+//   - Otherwise the shutdown is over, or is another one than this agent's. Only its pods are taken over. LastReport returns its
+//     report if this agent has had no shutdown.
 func (r LogRead) apply(n *Node) {
 	entries := r.Entries.Clone()
 	previous, pods := entries.Shutdown, entries.Pods

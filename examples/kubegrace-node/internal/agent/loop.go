@@ -98,8 +98,7 @@ func (l *loop) onManagerReady(ctx context.Context) {
 func (l *loop) refresh(ctx context.Context) {
 	l.showInhibitor(ctx)
 	shuttingDown := l.shuttingDown()
-	hostStaysUp := !shuttingDown || l.lastWasCancelled() // after a cancellation another shutdown may have begun already
-	if l.drained && hostStaysUp {
+	if l.drained && (!shuttingDown || l.lastWasCancelled()) { // the host stays up; another shutdown may have begun already
 		l.drained = false
 		l.forgetHooks()
 	}

@@ -58,7 +58,8 @@ func (k *Keeper) connect(ctx context.Context) (*systemd.Conn, error) {
 
 // Stop stops the units that run, prevents all units from starting, and returns when they have stopped. It may
 // be called again, also by a restarted agent. If one step fails, the others are still done, so that as little
-// as possible starts pods again. Without a connection to systemd it stops nothing and returns an error.
+// as possible starts pods again. Without a connection to systemd it stops nothing, writes
+// only the file, and returns an error.
 func (k *Keeper) Stop(ctx context.Context) error {
 	k.changing.Lock()
 	defer k.changing.Unlock()
