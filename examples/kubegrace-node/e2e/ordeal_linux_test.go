@@ -182,8 +182,9 @@ func (o *ordeal) boot(t *testing.T) {
 	o.m.AwaitActive(t, agentUnit)
 }
 
-// run starts the pods, powers the machine off while parts are killed, judges what happened, and boots the machine
-// again. If a check fails, run logs the agent's log and how to repeat this power off.
+// run starts the pods and powers the machine off, while parts that the drain needs, such as the agent and containerd, are killed. It
+// judges how the containers have ended, boots the machine again, and judges the pods' statuses at the API server. If a check fails,
+// run logs the agent's log and how to repeat this power off.
 func (o *ordeal) run(t *testing.T, seed uint64) {
 	rng, began := rand.New(rand.NewPCG(seed, 29)), time.Now()
 	defer func() {

@@ -187,21 +187,21 @@ func TestPodsAreDrainedInOrderUnderTheLock(t *testing.T) {
 	})
 }
 
-// completedRuntime is a runtime that does not know the priorities of its pods: Pods gets them from Info.
-type completedRuntime struct {
+// runtimeWithInfo is a runtime that does not know the priorities of its pods: Pods gets them from Info.
+type runtimeWithInfo struct {
 	agent.Runtime
 	info      *podinfo.Info
 	listTakes atomic.Int64 // how long each call of Pods takes, in nanoseconds
 }
 
-// Pods returns the pods without their priorities, completed with what Info knows.
-func (r *completedRuntime) Pods(ctx context.Context) ([]*v1.Pod, error) {
+// Pods returns the pods without their priorities, enriched with what Info has.
+func (r *runtimeWithInfo) Pods(ctx context.Context) ([]*v1.Pod, error) {
 	<-time.After(time.Duration(r.listTakes.Load()))
 	pods, err := r.Runtime.Pods(ctx)
 	for i, pod := range pods {
 		pods[i] = pod.DeepCopy()
 		pods[i].Spec.Priority = nil
-		pods[i] = r.info.Complete(pods[i])
+		pods[i] = r.info.Enrich(pods[i])
 	}
 	return pods, err
 }
@@ -219,12 +219,12 @@ func TestAPriorityOfTheAPIServerIsStoredInAShutdown(t *testing.T) {
 				storedPriority := func() int32 {
 					next, err := podinfo.New(dir, nil)
 					require.NoError(t, err)
-					return *next.Complete(podOf("db", 0, "")).Spec.Priority
+					return *next.Enrich(podOf("db", 0, "")).Spec.Priority
 				}
 				info, err := podinfo.New(dir, nil)
 				require.NoError(t, err)
 				b := newTestbed(t, podOf("db", 1000, "{exitAfterTerm: 3s}"))
-				runtime := &completedRuntime{Runtime: b.opts.Runtime, info: info}
+				runtime := &runtimeWithInfo{Runtime: b.opts.Runtime, info: info}
 				b.opts.Info, b.opts.Runtime = info, runtime
 				b.startInBubble()
 

@@ -117,7 +117,7 @@ func TestAReplacedKubeconfigIsLoaded(t *testing.T) {
 			// awaitPriority waits until the agent has the priority from a server.
 			awaitPriority := func(priority int32) {
 				t.Helper()
-				await(func() bool { return *info.Complete(podOf("web", 0, "")).Spec.Priority == priority })
+				await(func() bool { return *info.Enrich(podOf("web", 0, "")).Spec.Priority == priority })
 			}
 
 			// The agent has the pods of the first server.

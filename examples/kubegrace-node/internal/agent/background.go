@@ -73,7 +73,7 @@ func (a *Agent) saveInfo(ctx context.Context) {
 		if !a.missingParts.has(apiServer) {
 			a.opts.Info.ForgetAllBut(pods)
 		}
-		a.missingParts.set(ctx, "state folder", a.opts.Info.Save())
+		a.missingParts.update(ctx, "state folder", a.opts.Info.Save())
 		return nil
 	})
 }
@@ -86,10 +86,10 @@ func (a *Agent) watchAPIServer(ctx context.Context) {
 	if a.opts.APIServer == nil {
 		return
 	}
-	a.missingParts.set(ctx, apiServer, errors.New("it has not sent the node's pods yet"))
+	a.missingParts.update(ctx, apiServer, errors.New("it has not sent the node's pods yet"))
 	pauses := pausesBetweenWatches()
 	synced := func() {
-		a.missingParts.set(ctx, apiServer, nil)
+		a.missingParts.update(ctx, apiServer, nil)
 		pauses = pausesBetweenWatches()
 	}
 	for {
@@ -97,7 +97,7 @@ func (a *Agent) watchAPIServer(ctx context.Context) {
 		if err == nil {
 			err = podinfo.WatchAPIServer(ctx, client, a.opts.NodeName, a.opts.Info, synced)
 		}
-		a.missingParts.set(ctx, apiServer, err)
+		a.missingParts.update(ctx, apiServer, err)
 		if !pause(ctx, pauses.Step()) {
 			return
 		}
@@ -123,7 +123,7 @@ func (a *Agent) askKubelet(ctx context.Context) {
 			pods, err = a.opts.Kubelet(ctx)
 			a.opts.Info.Record(podinfo.FromKubelet, pods)
 		}
-		a.missingParts.set(ctx, "kubelet's pods", err)
+		a.missingParts.update(ctx, "kubelet's pods", err)
 		return err
 	})
 }
@@ -139,7 +139,7 @@ func (a *Agent) watchHost(ctx context.Context) {
 		askCtx, cancel := context.WithTimeout(ctx, busTimeout)
 		defer cancel()
 		err := a.opts.Units.CheckExist(askCtx)
-		a.missingParts.set(ctx, "units to stop", err) // not with askCtx, after whose end set does nothing
+		a.missingParts.update(ctx, "units to stop", err) // not with askCtx, after whose end update does nothing
 		if a.opts.UsesLogind {
 			err = errors.Join(err, a.checkSoleDrain(askCtx))
 		}
@@ -158,7 +158,7 @@ func (a *Agent) checkSoleDrain(ctx context.Context) error {
 	if slices.ContainsFunc(logind.Locks, login1.Lock.IsKubelets) {
 		why = errKubeletLock
 	}
-	a.missingParts.set(ctx, "the only drain of this machine", why)
+	a.missingParts.update(ctx, "the only drain of this machine", why)
 	return nil
 }
 
@@ -171,7 +171,7 @@ func (a *Agent) watchNotice(ctx context.Context) {
 	provider := *a.opts.Notice
 	provider.OnError = func(err error) { a.opts.Logger.Error(err, "Failed to ask the cloud for notices") }
 	if err := notice.Watch(ctx, provider, a.manager.Trigger); err != nil {
-		a.missingParts.set(ctx, "notices of the cloud", err)
+		a.missingParts.update(ctx, "notices of the cloud", err)
 	}
 }
 
@@ -199,7 +199,7 @@ func (a *Agent) startUnits(ctx context.Context) {
 			return nil
 		}
 		err := a.startUnitsNow(ctx)
-		a.missingParts.set(ctx, stoppedUnits, err)
+		a.missingParts.update(ctx, stoppedUnits, err)
 		return err
 	})
 }

@@ -180,7 +180,7 @@ func (l *loop) showInhibitor(ctx context.Context) {
 func (a *Agent) checkInhibitor(ctx context.Context) shutdown.Inhibitor {
 	now := a.manager.Inhibitor()
 	for name, err := range missingOfHost(now) {
-		a.missingParts.set(ctx, name, err)
+		a.missingParts.update(ctx, name, err)
 	}
 	return now
 }

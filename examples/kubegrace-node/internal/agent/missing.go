@@ -24,9 +24,9 @@ func newMissingList(logger klog.Logger) *missingList {
 	return &missingList{logger: logger, reasons: map[string]string{}}
 }
 
-// set stores why something is missing, or with a nil error that it is not missing. It logs changes. After the end of ctx
+// update stores why something is missing or, if err is nil, that it is not missing. It logs changes. After the end of ctx
 // it does nothing, because then errors come only from the end of the agent.
-func (l *missingList) set(ctx context.Context, name string, err error) {
+func (l *missingList) update(ctx context.Context, name string, err error) {
 	if ctx.Err() != nil {
 		return
 	}

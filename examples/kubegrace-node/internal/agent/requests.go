@@ -141,15 +141,15 @@ func (a *Agent) unitsError(ctx context.Context) string {
 	return ""
 }
 
-// sendReport sends a client the report of the last drain. If a drain is under way, handleReport sends the client the report
-// of that drain when the pods have ended.
+// sendReport sends a client the report of the last drain. If a drain is under way, it stores the client instead: handleReport
+// sends it the report of that drain.
 func (l *loop) sendReport(client chan<- shutdown.Report) {
-	isUnderWay := l.draining || l.shuttingDown() && !l.drained
-	if isUnderWay {
+	hasJustBegun := l.shuttingDown() && !l.drained // refresh has not set draining yet
+	if l.draining || hasJustBegun {
 		l.clients = append(l.clients, client)
 		return
 	}
-	report, _ := l.manager.LastReport()
+	report, _ := l.manager.LastReport() // the zero Report if there is none
 	client <- report
 }
 

@@ -77,7 +77,7 @@ func (a *Agent) serveUntil(ctx context.Context, name string, listen func() (net.
 	server.SetKeepAlivesEnabled(false)
 	for ctx.Err() == nil {
 		listener, err := listen()
-		a.missingParts.set(ctx, name, err)
+		a.missingParts.update(ctx, name, err)
 		if err == nil {
 			a.serveListener(ctx, name, listener, server)
 		}
@@ -97,7 +97,7 @@ func (a *Agent) serveListener(ctx context.Context, name string, listener net.Lis
 	err := server.Serve(listener)
 	hasFailed := stopShutdown() // ctx has not ended: Serve returned because the listener failed
 	if hasFailed {
-		a.missingParts.set(ctx, name, err)
+		a.missingParts.update(ctx, name, err)
 		return
 	}
 	if err := <-shutdownErr; err != nil {

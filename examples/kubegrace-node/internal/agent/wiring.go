@@ -88,11 +88,11 @@ func (a *Agent) newManager() error {
 	return err
 }
 
-// listPods returns the runtime's pods, sorted by priority. The pods stop in this order, and the report has them in
-// this order.
+// listPods returns the runtime's pods, those of the lowest priority first: they stop in this order, and the report has them in
+// this order. It also stores in missingParts whether the runtime has answered.
 func (a *Agent) listPods(ctx context.Context) ([]*v1.Pod, error) {
 	pods, err := a.opts.Runtime.Pods(ctx)
-	a.missingParts.set(ctx, missingRuntime, err)
+	a.missingParts.update(ctx, missingRuntime, err)
 	byPriority := func(x, y *v1.Pod) int {
 		return cmp.Compare(plan.Options{}.Priority(x), plan.Options{}.Priority(y)) // as the manager computes it
 	}
@@ -105,7 +105,7 @@ func (a *Agent) listPods(ctx context.Context) ([]*v1.Pod, error) {
 // disk.
 func (a *Agent) onPlan(ctx context.Context, p plan.Plan) {
 	a.opts.View.Begin(p)
-	a.missingParts.set(ctx, "state folder", a.opts.Info.Save())
+	a.missingParts.update(ctx, "state folder", a.opts.Info.Save())
 	if err := view.KeepPlan(a.opts.StateDir, a.planDocument(p).Nodes[0]); err != nil {
 		a.opts.Logger.Error(err, "The report of this shutdown will be without its plan")
 	}

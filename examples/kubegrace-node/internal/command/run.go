@@ -163,25 +163,25 @@ func (c commands) addPodSources(ctx context.Context, f *flags, opts *agent.Optio
 	if err != nil {
 		return fmt.Errorf("--container-runtime-endpoint: %w", err)
 	}
-	opts.Runtime = completedRuntime{runtime, opts.Info}
+	opts.Runtime = runtimeWithInfo{runtime, opts.Info}
 	if f.kubeletPods != "" {
 		opts.Kubelet = f.requestKubeletPods
 	}
 	return nil
 }
 
-// completedRuntime is a container runtime whose pods are completed with what info knows: priorities and
+// runtimeWithInfo is a container runtime that adds to its pods what it does not know itself and info has: their priorities and
 // sidecars.
-type completedRuntime struct {
+type runtimeWithInfo struct {
 	*criruntime.Runtime
 	info *podinfo.Info
 }
 
-// Pods returns the completed pods of the runtime.
-func (r completedRuntime) Pods(ctx context.Context) ([]*v1.Pod, error) {
+// Pods returns the pods of the runtime, enriched with info.
+func (r runtimeWithInfo) Pods(ctx context.Context) ([]*v1.Pod, error) {
 	pods, err := r.Runtime.Pods(ctx)
 	for i, pod := range pods {
-		pods[i] = r.info.Complete(pod)
+		pods[i] = r.info.Enrich(pod)
 	}
 	return pods, err
 }

@@ -1,4 +1,4 @@
-// Package podinfo completes the pods of a container runtime with what the runtime does not know:
+// Package podinfo enriches the pods of a container runtime with what the runtime does not know:
 // their priority, which of their containers are sidecars, their owners and their conditions.
 //
 // Two sources know this: an API server ([WatchAPIServer]), and the kubelet's own pods endpoint

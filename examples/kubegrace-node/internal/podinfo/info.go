@@ -25,7 +25,7 @@ const File = statefile.Prefix + "pods.json"
 // ownersOnly is the mode of File.
 const ownersOnly = 0o600
 
-// PrioritySource is the annotation of the pods that [Info.Complete] returns. It says where the pod's priority
+// PrioritySource is the annotation of the pods that [Info.Enrich] returns. It says where the pod's priority
 // comes from: one of the values below.
 const PrioritySource = "node.kubegrace.dev/priority-source"
 
@@ -80,10 +80,10 @@ func (info *Info) Record(source string, pods []v1.Pod) {
 	}
 }
 
-// Complete returns a pod of the runtime, completed with what a source knows about it, or with a priority of the rules
-// if no source knows the pod. The runtime's phase, addresses and grace period override the source's, because they are
-// newer. Complete may change pod.
-func (info *Info) Complete(pod *v1.Pod) *v1.Pod {
+// Enrich returns a pod of the runtime with what a source knows about it, or with a priority of the rules if no source
+// knows the pod. The runtime's phase, addresses and grace period override the source's, because they are
+// newer. Enrich may change pod.
+func (info *Info) Enrich(pod *v1.Pod) *v1.Pod {
 	info.mu.Lock()
 	known := info.known[pod.UID]
 	info.mu.Unlock()

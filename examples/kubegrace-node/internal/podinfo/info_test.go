@@ -65,8 +65,8 @@ func newInfo(t *testing.T, dir string, rules ...podinfo.Rule) *podinfo.Info {
 func TestTheFirstRuleThatMatchesDecides(t *testing.T) {
 	info := newInfo(t, "", podinfo.Rule{Namespace: "ingress", Name: "nginx-*", Priority: 1000}, podinfo.Rule{Namespace: "*", Name: "*", Priority: -5})
 	for want, pod := range map[int32]*v1.Pod{1000: runtimesPod("ingress", "nginx-1"), -5: runtimesPod("ingress", "other")} {
-		require.Equal(t, want, *info.Complete(pod).Spec.Priority)
-		require.Equal(t, podinfo.FromRule, info.Complete(pod).Annotations[podinfo.PrioritySource])
+		require.Equal(t, want, *info.Enrich(pod).Spec.Priority)
+		require.Equal(t, podinfo.FromRule, info.Enrich(pod).Annotations[podinfo.PrioritySource])
 	}
 }
 
@@ -76,9 +76,9 @@ func TestPrioritiesAreGuessedWithoutARule(t *testing.T) {
 	onHost := runtimesPod("monitoring", "exporter")
 	onHost.Spec.HostNetwork = true
 	for pod, want := range map[*v1.Pod]int32{runtimesPod("kube-system", "dns"): 2000001000, onHost: 2000001000, runtimesPod("shop", "web"): 0} {
-		completed := newInfo(t, "").Complete(pod)
-		require.Equal(t, want, *completed.Spec.Priority, pod.Name)
-		require.Equal(t, podinfo.Guessed, completed.Annotations[podinfo.PrioritySource])
+		enriched := newInfo(t, "").Enrich(pod)
+		require.Equal(t, want, *enriched.Spec.Priority, pod.Name)
+		require.Equal(t, podinfo.Guessed, enriched.Annotations[podinfo.PrioritySource])
 	}
 }
 
@@ -105,7 +105,7 @@ func TestInvalidRules(t *testing.T) {
 // Save stores what the kubelet knows about its pods, so that a new agent has it when the kubelet is gone. The file must
 // have neither the pods' environment and volumes nor pods that the runtime does not have. Only its owner can read it.
 //
-// A pod that the new agent completes has the file's priority (1000), sidecar (proxy) and readiness, the only condition.
+// A pod that the new agent enriches has the file's priority (1000), sidecar (proxy) and readiness, the only condition.
 // Its grace period (45 s), phase, address and annotations are the runtime's.
 func TestSaveStoresTheKubeletsPods(t *testing.T) {
 	dir := t.TempDir()
@@ -121,8 +121,8 @@ func TestSaveStoresTheKubeletsPods(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, "-rw-------", file.Mode().String())
 
-	// A new agent completes a pod.
-	pod := newInfo(t, dir).Complete(runtimesPod("shop", "web"))
+	// A new agent enriches a pod.
+	pod := newInfo(t, dir).Enrich(runtimesPod("shop", "web"))
 	require.EqualValues(t, 1000, *pod.Spec.Priority)
 	require.Equal(t, podinfo.FromKubelet, pod.Annotations[podinfo.PrioritySource])
 	require.EqualValues(t, 45, *pod.Spec.TerminationGracePeriodSeconds, "the runtime's")
@@ -152,7 +152,7 @@ func TestALaterSaveWins(t *testing.T) {
 	for priority := range int32(50) {
 		pod := runtimesPod("shop", "web")
 		pod.UID = types.UID(strconv.Itoa(int(priority)))
-		require.Equal(t, priority, *next.Complete(pod).Spec.Priority)
+		require.Equal(t, priority, *next.Enrich(pod).Spec.Priority)
 	}
 }
 
@@ -163,7 +163,7 @@ func TestABrokenFileCountsAsEmpty(t *testing.T) {
 	require.NoError(t, os.WriteFile(filepath.Join(dir, podinfo.File), []byte("{"), 0o600))
 	info, err := podinfo.New(dir, nil)
 	require.ErrorContains(t, err, "are lost")
-	require.Zero(t, *info.Complete(runtimesPod("shop", "web")).Spec.Priority)
+	require.Zero(t, *info.Enrich(runtimesPod("shop", "web")).Spec.Priority)
 }
 
 // The API server does not have a static pod, only its mirror pod with another UID. The static pod must get the priority
@@ -174,7 +174,7 @@ func TestAStaticPodHasThePriorityOfItsMirrorPod(t *testing.T) {
 	mirror.Annotations = map[string]string{v1.MirrorPodAnnotationKey: "uid", "kubernetes.io/config.hash": "uid"}
 	info := newInfo(t, "")
 	info.Record(podinfo.FromAPIServer, []v1.Pod{mirror})
-	pod := info.Complete(runtimesPod("shop", "web"))
+	pod := info.Enrich(runtimesPod("shop", "web"))
 	require.EqualValues(t, 1000, *pod.Spec.Priority)
 	require.EqualValues(t, "uid", pod.UID)
 	require.NotContains(t, pod.Annotations, v1.MirrorPodAnnotationKey)
@@ -213,7 +213,7 @@ func TestWatchAPIServer(t *testing.T) {
 	defer watching.Wait()
 	defer cancel()
 	<-synced
-	require.EqualValues(t, 1000, *info.Complete(runtimesPod("shop", "web")).Spec.Priority)
+	require.EqualValues(t, 1000, *info.Enrich(runtimesPod("shop", "web")).Spec.Priority)
 
 	// A pod is created, and web is deleted.
 	later := fullPod()
@@ -224,7 +224,7 @@ func TestWatchAPIServer(t *testing.T) {
 	require.Eventually(t, func() bool {
 		pod := runtimesPod("shop", "later")
 		pod.UID = "later"
-		return *info.Complete(pod).Spec.Priority == 7
+		return *info.Enrich(pod).Spec.Priority == 7
 	}, 10*time.Second, 10*time.Millisecond)
-	require.EqualValues(t, 1000, *info.Complete(runtimesPod("shop", "web")).Spec.Priority)
+	require.EqualValues(t, 1000, *info.Enrich(runtimesPod("shop", "web")).Spec.Priority)
 }
