@@ -288,8 +288,8 @@ func (n *Node) startDrain(s *Shutdown) {
 	n.continueKills()
 }
 
-// restartDrain begins another drain of a shutdown whose lock was released, because another announcer has announced it too. That
-// announcement is the last one in s.Announced.
+// restartDrain begins another drain of a shutdown whose lock is released already. It is called when a further announcer announces
+// that shutdown: its announcement is the last one in s.Announced.
 func (n *Node) restartDrain() {
 	s := n.shutdown
 	last := len(s.Announced) - 1

@@ -16,11 +16,13 @@
 // The terms:
 //
 //   - The host or a caller of Trigger announces a shutdown, and may cancel it.
-//   - A drain is one pass through the timetable of a shutdown, or the whole of TerminateAll. It kills the pods bucket by bucket: a
-//     bucket has the pods of a range of priorities, and its window is the time that the timetable leaves for them.
+//   - A shutdown has a timetable: by when each step and each bucket has to be over (package timetable).
+//   - A drain is one pass through a timetable: that of a shutdown, or the one with which TerminateAll stops all pods without a
+//     shutdown. It kills the pods bucket by bucket: a bucket has the pods of a range of priorities, and its window is the time that
+//     the timetable leaves for them.
 //   - A pod is signalled when its first kill begins. Its kill is given up when it is not tried again.
 //   - The API server first gets NotReady for a pod and, once the pod has ended, its final status, which is pending until the
 //     server accepts it.
-//   - The previous agent of this node has left its shutdown and pods in the state log. If that shutdown is unfinished, it awaits
-//     the host, which may have cancelled it in the meantime.
+//   - The previous agent of this node has left its shutdown and pods in the state log. If that shutdown is unfinished, the
+//     node waits for the host to say whether it is still pending: the host may have cancelled it in the meantime.
 package node

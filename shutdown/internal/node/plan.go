@@ -17,9 +17,9 @@ const (
 	listWarmUp = time.Second
 )
 
-// planWhenListed waits for the first list and then makes the timetable, unless the previous agent has made it. If no list comes in
-// time, every bucket counts as having pods. An empty list is not trusted until listWarmUp after the start of the agent: the
-// pods are then listed once more.
+// planWhenListed waits for the first list of the pods and then makes the plan (finishPlan). If no list comes in time, every bucket
+// counts as having pods. If the list is empty and the stage began during the warm-up, the first listWarmUp of the agent, it waits
+// until the warm-up is over and has the pods listed once more.
 func (d *drain) planWhenListed(n *Node) (moved bool) {
 	listTimeout := answerTimeout
 	if len(n.Schedule) == 0 { // the pods decide how long the drain takes
@@ -30,12 +30,12 @@ func (d *drain) planWhenListed(n *Node) (moved bool) {
 	}
 	hasList, warmUpEnd := d.hasNewList(n), n.startedAt.Add(listWarmUp)
 	isFirstListEmpty := hasList && !d.wasFirstListEmpty && n.lister.isNewestEmpty
-	if isFirstListEmpty && d.stageBegan.Before(warmUpEnd) {
+	if wasWarmingUp := d.stageBegan.Before(warmUpEnd); isFirstListEmpty && wasWarmingUp {
 		if !n.reachedOrWakeAt(warmUpEnd) {
 			return false
 		}
 		d.wasFirstListEmpty = true
-		return d.enterStage(n, planning) // which lists once more
+		return d.enterStage(n, planning) // again, which requests another list
 	}
 	if !hasList {
 		n.lister.reportTimeout(n)

@@ -58,16 +58,16 @@ type Shutdown struct {
 	isReported       bool // the report of its newest drain was made
 }
 
-// Announcement is an announcement of a shutdown that was not withdrawn.
+// Announcement is an announcement of a shutdown. A shutdown does not keep those that were withdrawn.
 type Announcement struct {
-	Host     bool        `json:"host,omitempty"` // from the host's session, not from Trigger
+	Host     bool        `json:"host,omitempty"` // from the host (Options.Source), not from Trigger
 	Origin   string      `json:"origin,omitempty"`
 	Kind     source.Kind `json:"kind,omitempty"`
 	At       time.Time   `json:"at"`       // when it was received; zero: its drain is over, and a later announcement has begun another drain
 	Deadline time.Time   `json:"deadline"` // when the host shuts down; zero: not known
 }
 
-// isOfHost reports whether the host's session made the announcement, rather than Trigger.
+// isOfHost reports whether the host made the announcement, rather than Trigger.
 func (a Announcement) isOfHost() bool { return a.Host }
 
 // isOfNewestDrain reports whether the announcement began the newest drain or came during it. restartDrain sets the At of earlier

@@ -72,7 +72,8 @@ func (n *Node) beginTerminateAll() {
 	n.drain.begin(n, s)
 }
 
-// stopTerminateAll ends TerminateAll. A drain of its own stops and is reported now, even if pods still run.
+// stopTerminateAll ends TerminateAll, because no call waits for it any more. If TerminateAll has begun a drain itself, that drain
+// stops and is reported now, even if pods still run. The drain of a shutdown continues.
 func (n *Node) stopTerminateAll() {
 	n.terminateAll.isDone = true
 	if n.isDrainingForTerminateAll() {
