@@ -121,8 +121,9 @@ func randomSchedule(r *rand.Rand) plan.Schedule {
 }
 
 // For any configuration the schedule ascends by priority, has no negative seconds, and its sum does not overflow. If the gate of the
-// list is off, the schedule is made of ShutdownGracePeriod and ShutdownGracePeriodCriticalPods, and takes at most the former. Index
-// finds the bucket for two priorities. Validate does not panic, with either gate on or off.
+// list (byPriority) is off, the schedule is made of ShutdownGracePeriod and ShutdownGracePeriodCriticalPods, and takes at most the
+// former. Index finds the bucket for the priority of an entry, and for one just below an entry. Validate does not panic, whether the
+// gate of the shutdown (graceful) is on or off.
 func FuzzSchedule(f *testing.F) {
 	f.Add(int64(30*time.Second), int64(10*time.Second), true, int32(0), int64(10), int32(5), int64(20))
 	f.Add(int64(math.MaxInt64), int64(math.MinInt64), false, int32(math.MaxInt32), int64(math.MaxInt64), int32(math.MinInt32), int64(math.MinInt64))
@@ -139,7 +140,7 @@ func FuzzSchedule(f *testing.F) {
 			require.LessOrEqual(t, s.Total(), max(time.Duration(total), 0), "the two fields take at most their total")
 		}
 		requireIndexFinds(t, s, priorityA)
-		requireIndexFinds(t, s, priorityB-1)
+		requireIndexFinds(t, s, priorityB-1) // math.MaxInt32 if priorityB is math.MinInt32
 		for _, graceful := range []bool{gateOn, gateOff} {
 			_ = cfg.Validate(graceful, byPriority) // must not panic
 		}
