@@ -59,8 +59,9 @@
 //		}
 //	}
 //
-// The manager drains at once. To use a long notice otherwise, call Trigger later. A notice and the host's
-// following shutdown are one shutdown with one report. A withdrawn notice cancels only its own Origin.
+// The manager drains at once. To drain later, pass [Watch] a function that calls Trigger later. A notice and the
+// host's following shutdown are one shutdown with one report. A withdrawn notice cancels only its own
+// announcement, not that of the host.
 //
 // # Providers
 //
@@ -80,9 +81,9 @@
 //	no answer, an error page, a         OnError is called once an outage, the announcement stays, and the
 //	  redirect, over 1 MiB, another       request is repeated after 1, 2, 4, 8 and then every 10 s
 //	  format
-//	no such service                     the same; the program must know its cloud
-//	another service                     the same: EC2 needs a session token, Compute Engine a
-//	                                      Metadata-Flavor, Azure a DocumentIncarnation
+//	no such service                     the same: Watch does not find out which cloud it runs on
+//	another service answers             the same: its answers lack EC2's session token, Compute Engine's
+//	                                      Metadata-Flavor or Azure's DocumentIncarnation
 //	announce fails, as before Run       OnError is called, and the notice is announced again
 //	agent restarted                     the notice is announced again with its deadline; Compute Engine's
 //	                                      30 s start again, but the manager keeps the earlier deadline
@@ -103,5 +104,6 @@
 //
 // # Stability
 //
-// Experimental: any release may change exported names; the changelog says how. The clouds own what it reads.
+// Experimental: any release may change exported names; the changelog says how. The clouds may change
+// the format of their notices.
 package notice
