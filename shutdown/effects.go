@@ -61,7 +61,7 @@ func (s *shell) perform(e node.Effect) {
 	case node.KeepLock, node.ReleaseLock, node.RetakeLock, node.TakeNextLock:
 		s.changeLock(e)
 	case node.Report:
-		s.report(e)
+		s.deliverReport(e)
 	case node.Log:
 		logger := klog.FromContext(s.ctx)
 		s.logLines.Add(func() { logger.Info(e.Text) })

@@ -79,16 +79,17 @@ type KillResult struct {
 // writeTime is how long a kill waits at most until the state log has it.
 const writeTime = 100 * time.Millisecond
 
-// kill starts the call of Options.Killer for a pod. It reads the node's record of the pod (e.Pod) now, because the call
-// runs in another goroutine, and the next step of the core may change the record. The mutex is held.
+// kill starts the call of Options.Killer for a pod. The call runs in another goroutine, which first waits until the state log has the
+// kill, but at most for writeTime. All that it needs of the node's record of the pod (e.Pod) is read now, because the node's next Step
+// may change the record. The mutex is held.
 func (s *shell) kill(e node.Effect) {
 	pod, key, seconds := e.Pod.Object, e.Pod.Key, e.Seconds
 	request := KillRequest{GracePeriodSeconds: &seconds, SetStatus: statusSetter(e.Pod.FinalPolicy(), podcondition.Generation(pod))}
-	killsLogged := s.startWaitForLog()
+	logWait := s.startLogWait()
 	var result KillResult
 	s.start(e, "Options.Killer for pod "+pod.Namespace+"/"+pod.Name, func(ctx context.Context) (err error) {
-		if killsLogged != nil {
-			_, _ = killsLogged.Wait(ctx) // the error does not matter: the pod is killed anyway
+		if logWait != nil {
+			_, _ = logWait.Wait(ctx) // a pod is killed even if the log was not written
 		}
 		result, err = s.callKiller(ctx, pod, request)
 		return err
@@ -119,19 +120,19 @@ func (s *shell) callKiller(ctx context.Context, pod *v1.Pod, request KillRequest
 	return result, nil
 }
 
-// startWaitForLog returns a future that completes when the state log has the kills of this step, so that the next agent knows of
+// startLogWait returns a future that completes when the state log has the kills of this step, so that the next agent knows of
 // them, but after writeTime at the latest. It also completes if the write fails. All kills of one write share the future. The
 // result is nil if nothing is stored or the log has not been read yet: the kills then do not wait. The mutex is held.
-func (s *shell) startWaitForLog() *call.Future[struct{}] {
-	if written := s.newestWrite; written != nil && s.killsLogged == nil {
-		s.killsLogged = call.Start(s.ctx, s.calls, "the wait for the state log", func(ctx context.Context) (struct{}, error) {
+func (s *shell) startLogWait() *call.Future[struct{}] {
+	if written := s.newestWrite; written != nil && s.logWait == nil {
+		s.logWait = call.Start(s.ctx, s.calls, "the wait for the state log", func(ctx context.Context) (struct{}, error) {
 			if _, err := written.Await(ctx, time.Now().Add(writeTime)); errors.Is(err, call.ErrTimeSpent) {
 				s.step(node.Failed{Text: "the state log was not written within " + writeTime.String() + ", killing pods anyway"})
 			}
 			return struct{}{}, nil
 		})
 	}
-	return s.killsLogged
+	return s.logWait
 }
 
 // awaitKill returns the result of a kill. If the error of KillPod has the method Await, as podkiller's *OverdueError has,

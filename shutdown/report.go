@@ -160,17 +160,17 @@ func (s *shell) lastReport() (Report, bool) {
 	}
 }
 
-// showReport makes LastReport return the report of a shutdown, unless it returns that of a later one. It keeps the shutdown
+// setLastShutdown makes LastReport return the report of a shutdown, unless it returns that of a later one. It keeps the shutdown
 // and not the report, because a pod that outlives the shutdown gets the time of its end later. The mutex is held.
-func (s *shell) showReport(shutdown *node.Shutdown) {
+func (s *shell) setLastShutdown(shutdown *node.Shutdown) {
 	if s.lastShutdown == nil || s.lastShutdown.Number <= shutdown.Number {
 		s.lastShutdown = shutdown
 	}
 }
 
-// showStoredShutdown makes LastReport return the report of the shutdown in the log, unless this agent has had a shutdown
+// restoreLastReport makes LastReport return the report of the shutdown in the state log, unless this agent has had a shutdown
 // already. It also sets the metrics to the times in the kubelet's state file.
-func (s *shell) showStoredShutdown(c statelog.Contents) {
+func (s *shell) restoreLastReport(c statelog.Contents) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if report, found := storedReport(c.Entries); found && s.node.Shutdown() == nil {
@@ -184,13 +184,13 @@ func (s *shell) showStoredShutdown(c statelog.Contents) {
 // onReportTime is how long TerminateAll waits for OnReport, from the time at which OnReport was called.
 const onReportTime = 10 * time.Second
 
-// report makes the report of a shutdown the result of LastReport, and passes it to OnReport, if that is set. TerminateAll may be
-// waiting for the first OnReport of the shutdown (awaitReport): report ends this wait when OnReport has returned, and after
-// onReportTime at the latest. The mutex is held.
-func (s *shell) report(e node.Effect) {
+// deliverReport makes LastReport return the report of a shutdown, and passes the report to OnReport, if that is set. TerminateAll may
+// be waiting for the first OnReport of the shutdown (awaitReport): this wait ends when OnReport has returned, and onReportTime after
+// its call at the latest. The mutex is held.
+func (s *shell) deliverReport(e node.Effect) {
 	shutdown := e.Shutdown
 	report := s.reportOf(shutdown)
-	s.showReport(shutdown)
+	s.setLastShutdown(shutdown)
 	logger := klog.FromContext(s.ctx).WithValues("pods", len(report.Pods), "notEnded", len(report.podErrs()), "errors", len(report.Errors), "cancelled", report.Cancelled)
 	s.logLines.Add(func() { logger.Info("Shutdown manager completed processing shutdown event") })
 	wait := s.reportWaitOf(shutdown.Number)
@@ -202,9 +202,9 @@ func (s *shell) report(e node.Effect) {
 	s.start(e, "Options.OnReport", func(ctx context.Context) error {
 		s.opts.OnReport(ctx, report)
 		return nil
-	}, func(answer) node.Input {
+	}, func(answer) node.Input { // OnReport has returned
 		wait.end()
-		return nil
+		return nil // the node needs no input
 	})
 }
 
@@ -215,7 +215,7 @@ type reportWait struct {
 }
 
 // reportWaitOf returns the reportWait of the shutdown with this number. If there is none yet, it makes one: awaitReport may begin
-// to wait before report calls OnReport. The mutex is held.
+// to wait before deliverReport calls OnReport. The mutex is held.
 func (s *shell) reportWaitOf(number int) reportWait {
 	wait, isKnown := s.reportWaits[number]
 	if !isKnown {

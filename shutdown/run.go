@@ -9,6 +9,7 @@ import (
 	"k8s.io/klog/v2"
 
 	"github.com/kubegrace/kubegrace/internal/times"
+	"github.com/kubegrace/kubegrace/shutdown/internal/host"
 	"github.com/kubegrace/kubegrace/shutdown/internal/node"
 )
 
@@ -37,7 +38,7 @@ func (s *shell) logMissingRun() {
 
 // run implements [Manager.Run]. It watches the host and drains the pods in shutdowns until ctx ends, or ends at once if
 // Options.RequireStateDir is set and the state folder cannot be used. At the end it releases the lock, waits for the calls in
-// progress (at most until the time that endRun returns), and closes the log.
+// progress, and closes the state log (finishRun).
 func (s *shell) run(ctx context.Context) error {
 	if isFirst := s.beginRun(); !isFirst {
 		return errAlreadyRun
@@ -49,7 +50,7 @@ func (s *shell) run(ctx context.Context) error {
 			klog.FromContext(ctx).Info("Manager.Run ends at once: its context had already ended")
 		})
 	}
-	// Announcements wait until the log has been read, but at most openTime (stepAfterOpening).
+	// Announcements wait until the state log has been read, but at most openTime (stepAfterOpening).
 	s.step(node.LogOpening{})
 	slowRead := time.AfterFunc(openTime, s.endSlowOpening)
 	defer slowRead.Stop()
@@ -65,14 +66,20 @@ func (s *shell) run(ctx context.Context) error {
 		stop(folderErr)
 	}
 	<-runCtx.Done()
-	until := s.endRun() // Run waits for calls in progress until then
+	return errors.Join(folderErr, s.finishRun(ctx, h, hostEnded))
+}
+
+// finishRun ends Run after the end of its context: it releases the lock, waits for the watch of the host and, at most until the time
+// that endRun returns, for the calls in progress, and closes the state log. h and hostEnded are the results of startHost.
+func (s *shell) finishRun(ctx context.Context, h *host.Host, hostEnded <-chan error) error {
+	until := s.endRun()
 	var closeErr, hostErr error
 	if hasHost := h != nil; hasHost {
 		closeErr = h.Close(context.WithoutCancel(ctx)) // before endCalls, so that the host does not wait for calls that hang
 		hostErr = <-hostEnded
 	}
 	hangingErr := s.endCalls(until)
-	return errors.Join(folderErr, s.interruption(), closeErr, hostErr, hangingErr, s.closeLog(until))
+	return errors.Join(s.interruptedErr(), closeErr, hostErr, hangingErr, s.closeLog(until))
 }
 
 // beginRun begins the running phase. isFirst is false, and nothing changes, if Run was called before.
@@ -101,9 +108,9 @@ func (s *shell) endRun() (until time.Time) {
 	return giveUpFrom.Add(hangTime)
 }
 
-// interruption returns the error of a Run that ended during a drain; nil if there was no drain. It names the pods that are
+// interruptedErr returns the error of a Run that ended during a drain; nil if there was no drain. It names the pods that are
 // not known to have ended: those that were killed, and those that the drain would still have killed.
-func (s *shell) interruption() error {
+func (s *shell) interruptedErr() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.node.State() != node.StateDraining {

@@ -51,7 +51,7 @@ type shell struct {
 
 	isStoring   bool                   // there is a state folder, its log has been read, and Run has not closed it
 	newestWrite *call.Future[struct{}] // the newest write to the log; nil: there was none
-	killsLogged *call.Future[struct{}] // the kills of the newest write wait for it (startWaitForLog); nil: no kill has waited
+	logWait     *call.Future[struct{}] // the kills of the newest write wait for it (startLogWait); nil: no kill has waited
 	shownTimes  [2]time.Time           // the start and end in the metrics
 
 	storedReport *Report            // the report in the log; nil: none
@@ -110,7 +110,7 @@ func (s *shell) readBeforeRun() {
 		snapshot.until = s.log.TimeOf(previous.WaitEnd())
 	}
 	s.admission.Store(snapshot)
-	s.showStoredShutdown(contents)
+	s.restoreLastReport(contents)
 }
 
 // phaseOfRun returns the phase of Run.
@@ -167,7 +167,7 @@ func (s *shell) afterStep() {
 		s.closeTerminated()
 	}
 	if newest := s.node.Shutdown(); newest != nil && !newest.Ended.IsZero() {
-		s.showReport(newest) // now, because OnReport waits for pods that outlive the shutdown
+		s.setLastShutdown(newest) // now, because OnReport waits for pods that outlive the shutdown
 	}
 	s.showTimes()
 }

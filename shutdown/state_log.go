@@ -27,7 +27,7 @@ func (s *shell) open(ctx context.Context) error {
 			s.step(node.Failed{Text: problem.Error()})
 		}
 	}
-	s.showStoredShutdown(contents)
+	s.restoreLastReport(contents)
 	isStoring := err == nil && s.opts.StateDir != ""
 	s.useLog(contents, isStoring)
 	if !s.watches() && err == nil { // no host will say whether the log's shutdown is still pending: the log decides
@@ -75,7 +75,7 @@ func (s *shell) store(e node.Effect) {
 	} else {
 		s.newestWrite = s.log.Append(entries)
 	}
-	s.killsLogged = nil
+	s.logWait = nil
 }
 
 // logWritten is called after each write to the log, with its error or nil. The log repeats a failed write by itself.
