@@ -176,9 +176,9 @@ type misbehaviour struct {
 	misbehave func(over <-chan struct{})
 }
 
-// drainWithMisbehaviour begins a drain, during which a call misbehaves. It requires that the lock is released
-// on time and the other pod is killed, that a cancellation takes effect, and that Run ends within 10 s and
-// names a call that hangs.
+// drainWithMisbehaviour begins a drain of the pods web and etcd, during which a call to embedder code misbehaves: if the call is about
+// a pod, that is web. It requires that the lock is released on time and etcd is killed nevertheless, that a cancellation takes effect,
+// and that Run ends within 10 s, with an error that names a call that hangs.
 func drainWithMisbehaviour(t *testing.T, m misbehaviour) {
 	t.Helper()
 	n := newNode(t, list(shutdowntest.Pod("web", regularPriority, 5), shutdowntest.Pod("etcd", criticalPriority, 5)))

@@ -321,9 +321,9 @@ func (failingMarker) MarkNotReady(_ context.Context, pod *v1.Pod) error {
 // RestoreReadiness does nothing.
 func (failingMarker) RestoreReadiness(context.Context, *v1.Pod) error { return nil }
 
-// A bucket of ShutdownGracePeriodByPodPriority has 0 s, as if the name of its seconds were misspelt. A log line of Run
-// names its priority. If ShutdownGracePeriod and ShutdownGracePeriodCriticalPods are used instead, 0 s for critical pods are the
-// default, and are not logged.
+// A bucket of ShutdownGracePeriodByPodPriority has 0 s, as after a misspelt shutdownGracePeriodSeconds. Run logs the bucket's
+// priority. If ShutdownGracePeriod and ShutdownGracePeriodCriticalPods are used instead, 0 s for critical pods is the default, and is
+// not logged.
 func TestABucketWithoutTimeIsLogged(t *testing.T) {
 	for name, c := range map[string]struct {
 		config plan.Config

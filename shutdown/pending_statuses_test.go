@@ -113,8 +113,9 @@ func TestAPodWithAPendingStatusIsRefusedBeforeRun(t *testing.T) {
 	})
 }
 
-// FlushPod ignores its context and takes a minute. It succeeds only after Run has ended, too late for the log. The status stays
-// pending in the log: the pod is refused, and the next agent sends the status again.
+// A shutdown kills web, which ends at once, and is cancelled, so that the node admits pods again. FlushPod for web ignores its context
+// and takes a minute (lateCluster). It succeeds only after Run has ended, too late for the state log. The status stays pending in the
+// log: the pod is refused, and the next agent sends the status again.
 func TestAStatusThatIsAcknowledgedAfterRunStaysPending(t *testing.T) {
 	web := shutdowntest.Pod("web", regularPriority, 5)
 	inBubbleWithState(t, list(web), func(t *testing.T, n *node, thisBoot *boot) {

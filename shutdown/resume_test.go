@@ -130,7 +130,7 @@ func TestAnAgentThatHasTheLockResumesWithoutTheHost(t *testing.T) {
 }
 
 // Trigger has announced a shutdown, and the agent is killed 2 s later. The next agent cannot reach the host and has no lock. After 5 s
-// it resumes the drain nevertheless, because the host has announced nothing.
+// it resumes the drain nevertheless: only Trigger has announced the shutdown, so the host need not confirm it.
 func TestADrainOfTriggerIsResumedWithoutTheHost(t *testing.T) {
 	inBubbleWithState(t, webAndEtcd(), func(t *testing.T, n *node, thisBoot *boot) {
 		n.killer.Default = shutdowntest.Behaviour{Takes: time.Hour}
