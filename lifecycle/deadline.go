@@ -24,14 +24,15 @@ func deadlineIn(seconds int64) deadline {
 func (d deadline) hasPassed() bool { return !time.Now().Before(d.end) }
 
 // stopTimeout returns the timeout in seconds of a StopContainer call made now: the remaining grace
-// period, but at least 2 s (the kubelet's minimumGracePeriodInSeconds). After the deadline this minimum
-// shrinks to 0 second by second; otherwise each repeated call would add 2 s.
+// period, but at least 2 s (the kubelet's minimumGracePeriodInSeconds). After the deadline these 2 s count
+// from the deadline: a call made 1 s after it gets 1 s, and one made 2 s after it gets 0 s. Otherwise each
+// repeated call would add 2 s.
 func (d deadline) stopTimeout() int64 {
 	sinceEnd := time.Since(d.end) // negative before the deadline
 	if sinceEnd < times.Lag {     // timers fire late: a call that was due at the deadline still gets the minimum
-		granted := max(d.granted, 0)
-		sinceBeginning := graceperiod.Duration(granted) + sinceEnd
-		return graceperiod.Remaining(granted, sinceBeginning)
+		granted := max(d.granted, 0) // as deadlineIn counts it
+		elapsed := graceperiod.Duration(granted) + sinceEnd
+		return graceperiod.Remaining(granted, elapsed)
 	}
 	minimum := graceperiod.Duration(graceperiod.MinimumContainerSeconds)
 	return int64(max(minimum-sinceEnd, 0) / time.Second)

@@ -169,7 +169,7 @@ type killLine struct {
 // thePod stands for the name of a container in a line about the whole pod.
 const thePod = ""
 
-// add adds a line about a container, or about thePod.
+// add adds a line about a container or, if container is thePod, about the whole pod.
 func (l *killTimeline) add(at time.Duration, container, format string, args ...any) {
 	*l = append(*l, killLine{at: at, container: container, text: fmt.Sprintf(format, args...)})
 }

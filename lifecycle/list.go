@@ -143,8 +143,9 @@ func (p *podState) finishList(list *listCall, running []Container, err error) {
 
 // applyList updates the pod from a list that has arrived. The caller holds the mutex.
 //
-//   - During a termination that does not name its containers, each run on the list is stopped.
-//   - A start that returned before the list began is forgotten: the list has what it started, if that still runs.
+//   - During a termination whose requests do not name the containers, each run of a container on the list is stopped.
+//   - The record of a start is dropped if the start had returned before this list began: what it started is on the list or has
+//     ended.
 func (p *podState) applyList(list *listCall) {
 	t := p.termination
 	stopsAll := t.inProgress() && t.usesLists()

@@ -74,12 +74,14 @@ func (t *Termination) markExceeded() (isFirst bool) {
 	return true
 }
 
-// recordExceeded records the ExceededGracePeriod event, unless the terminator was closed.
+// recordExceeded records the ExceededGracePeriod event, unless the terminator was closed. If it is closed meanwhile, Close waits
+// for recordExceeded.
 func (t *Termination) recordExceeded() {
 	const wholePod = "" // instead of a container
 	if leave, isOpen := t.pod.terminator.enter("the event recorder", t.apiPod, wholePod); isOpen {
 		defer leave()
-		t.pod.recordWarning(t.ctx, t.apiPod, wholePod, t.apiPod, "ExceededGracePeriod", "Container runtime did not kill the pod within specified grace period.")
+		object := t.apiPod // that the event is about
+		t.pod.recordWarning(t.ctx, t.apiPod, wholePod, object, "ExceededGracePeriod", "Container runtime did not kill the pod within specified grace period.")
 	}
 }
 
