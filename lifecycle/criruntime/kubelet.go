@@ -30,7 +30,7 @@ const (
 	messagePolicyAnnotation    = "io.kubernetes.container.terminationMessagePolicy"
 )
 
-// identity identifies the pod to which a sandbox or container belongs. Compare two with key.
+// identity identifies the pod to which a sandbox or container belongs. Compare two with key or matches.
 type identity struct {
 	namespace, name string
 	uid             types.UID
@@ -50,6 +50,14 @@ func (i identity) key() identity {
 		return identity{uid: i.uid}
 	}
 	return i
+}
+
+// matches reports whether owner is the identity of this pod: it has the same UID or, if i has none, the same namespace and name.
+func (i identity) matches(owner identity) bool {
+	if i.uid == "" {
+		return i.namespace == owner.namespace && i.name == owner.name
+	}
+	return i.uid == owner.uid
 }
 
 // compare orders identities by namespace, name and UID, so that pods are listed in a fixed order.

@@ -32,17 +32,13 @@ func (r *Runtime) StopPodSandbox(ctx context.Context, pod *v1.Pod) error {
 	return errors.Join(errs...)
 }
 
-// sandboxesOf lists the sandboxes of a pod in every state.
+// sandboxesOf lists the sandboxes of a pod in every state. After an error it returns those that were listed before.
 func (r *Runtime) sandboxesOf(ctx context.Context, pod *v1.Pod) ([]*runtimeapi.PodSandbox, error) {
 	all, err := r.listSandboxes(ctx)
 	wanted := identityOf(pod)
 	var sandboxes []*runtimeapi.PodSandbox
 	for _, sandbox := range all {
-		owner := sandboxIdentity(sandbox)
-		if wanted.uid == "" { // compare namespace and name
-			owner.uid = ""
-		}
-		if owner.key() == wanted.key() {
+		if wanted.matches(sandboxIdentity(sandbox)) {
 			sandboxes = append(sandboxes, sandbox)
 		}
 	}
