@@ -49,7 +49,8 @@ func (d *desired) keepAnnotations(before, after map[string]string) {
 	}
 }
 
-// copy returns a copy of the pod, with the annotations that keepAnnotations has kept.
+// copy returns a copy of the pod with the annotations that the embedder's callbacks have set (keepAnnotations): d.pod comes from
+// virtual-kubelet and lacks them.
 func (d *desired) copy() *v1.Pod {
 	pod := d.pod.DeepCopy()
 	if pod.Annotations == nil {

@@ -89,8 +89,9 @@ func (m *managedPod) mustTerminateAgain() bool {
 	return ended != nil && ended.Result().Err() != nil && !m.workload.mayRun()
 }
 
-// endIfDone ends the pod if its work is done, or if nothing of it runs any more after a termination that could not stop it. It
-// is called after each end of a container.
+// endIfDone begins the termination that a pod needs for its final status, if the pod has completed, or if its last termination
+// failed and what that could not stop has ended since. If the pod has ended, it then gets its final status. endIfDone is called
+// after each end of a container or, for a pod of a PodRuntime, of the pod.
 func (m *managedPod) endIfDone() {
 	if m.hasCompleted() || m.mustTerminateAgain() {
 		m.terminateRemaining()

@@ -45,9 +45,10 @@ func (m *managedPod) asWholePod() *wholePod {
 // watch does nothing: the poller lists all pods.
 func (*wholePod) watch() {}
 
-// setSpec sets the containers of a pod that a PodRuntime has listed without a spec. Their states are those of the list.
+// setSpec is called when virtual-kubelet passes the pod's spec. A pod that a PodRuntime has listed without a spec has no containers
+// yet: it gets those of the spec, with the states of the last list. Any other pod keeps its containers. The caller holds the mutex.
 func (w *wholePod) setSpec(spec *v1.PodSpec) {
-	if len(w.all) > 0 {
+	if hasContainers := len(w.all) > 0; hasContainers {
 		return
 	}
 	w.containers = newContainers(spec)
