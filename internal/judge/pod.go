@@ -101,6 +101,7 @@ func (r *Record) podHistories() []*podHistory {
 		slices.SortFunc(p.lists, func(a, b *List) int { return cmp.Compare(a.Returned.Order, b.Returned.Order) })
 		p.addRunsOfKillContainer()
 		p.addStopCalls()
+		p.setForgottenAt()
 		p.addRunsToStop()
 	}
 	return slices.SortedFunc(maps.Values(pods), func(a, b *podHistory) int { return cmp.Compare(a.key, b.key) })
@@ -199,11 +200,17 @@ type runToStop struct {
 	stopCalls  []*StopCall // the calls that stop the run, in order; another termination or KillContainer may have made them
 }
 
-// addRunsToStop adds, for each termination of the pod, the runs of containers that it has to stop. It uses the rest of the
-// history, so it comes last.
-func (p *podHistory) addRunsToStop() {
+// setForgottenAt sets, for each termination of the pod, when Forget was called during it.
+func (p *podHistory) setForgottenAt() {
 	for _, t := range p.terminations {
 		t.forgottenAt = p.firstForgetAfter(t.requested())
+	}
+}
+
+// addRunsToStop adds, for each termination of the pod, the runs of containers that it has to stop: those of which it has learned
+// (knownSince). It uses the rest of the history, so it comes last.
+func (p *podHistory) addRunsToStop() {
+	for _, t := range p.terminations {
 		for _, run := range p.knownRuns {
 			if since := p.knownSince(t, run); !since.IsZero() {
 				p.runsToStop = append(p.runsToStop, &runToStop{Termination: t, run: run, knownSince: since, stopCalls: p.stopCallsFor(run)})
