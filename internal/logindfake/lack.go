@@ -38,7 +38,7 @@ const (
 	LackList Lack = "ListInhibitors"
 )
 
-// Lacks returns all values.
+// Lacks returns every [Lack]: the features that a fake can be made without.
 func Lacks() []Lack {
 	return []Lack{
 		LackOtherHandshakes, LackAgreement, LackAnswer, LackConnections, LackOwner, LackOwnerChanges,

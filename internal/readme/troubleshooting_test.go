@@ -10,11 +10,12 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// mayPrint reports whether code that prints a string literal may print a quoted text: the text is a part of the literal, or
-// begins or ends with it, with any text for the literal's verbs, such as %v.
+// mayPrint reports whether code with a string literal may print a quoted text: the quote is a part of the literal, or the quote
+// begins or ends with the whole literal, whose verbs, such as %v, stand for any text. A literal with fewer than 20 characters
+// besides its verbs, such as "%s: %s", would match most quotes, so it must equal the quote.
 func mayPrint(literal, quoted string) bool {
 	verb := regexp.MustCompile(`%[a-z]`)
-	if len(verb.ReplaceAllString(literal, "")) < 20 { // such as "%s: %s", which matches most texts
+	if len(verb.ReplaceAllString(literal, "")) < 20 {
 		return literal == quoted
 	}
 	pattern := verb.ReplaceAllString(regexp.QuoteMeta(literal), ".+")
