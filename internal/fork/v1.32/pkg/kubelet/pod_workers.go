@@ -43,8 +43,8 @@ type PodWorkers interface {
 // podSyncStatus is the state of a pod in the pod workers.
 type podSyncStatus struct{ gracePeriod int64 }
 
-// calculateEffectiveGracePeriod returns the grace period of a pod and whether it was shortened. The kubelet's own code, for
-// a gate that is off, is left out here: the result is then 0 and false.
+// calculateEffectiveGracePeriod returns the grace period of a pod and whether it was shortened. If the feature gate
+// of kubegrace is off, a kubelet runs its own code instead. This module lacks that code, and returns 0 and false.
 func calculateEffectiveGracePeriod(status *podSyncStatus, pod *v1.Pod, options *KillPodOptions) (int64, bool) {
 	if kubegraceEnabled() {
 		return kubegraceEffectiveGracePeriod(status, pod, options)
@@ -52,8 +52,8 @@ func calculateEffectiveGracePeriod(status *podSyncStatus, pod *v1.Pod, options *
 	return 0, false
 }
 
-// killPodNow returns the function with which evictions and the shutdown manager kill pods. The kubelet's own code, for a
-// gate that is off, is left out here: the result is then nil.
+// killPodNow returns the function with which evictions and the shutdown manager kill pods. If the feature gate of
+// kubegrace is off, a kubelet runs its own code instead. This module lacks that code, and returns nil.
 func killPodNow(podWorkers PodWorkers, recorder record.EventRecorder) eviction.KillPodFunc {
 	if kubegraceEnabled() {
 		return kubegraceKillPodNow(func(options UpdatePodOptions) { podWorkers.UpdatePod(options) }, recorder)

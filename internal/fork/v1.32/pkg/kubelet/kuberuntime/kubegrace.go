@@ -98,7 +98,7 @@ type kubegraceHooks struct {
 	runtimeName string
 }
 
-// Run runs a hook with the kubelet's runner. id lacks the runtime's name, which Run adds.
+// Run runs a hook with the kubelet's runner. id has no Type, such as containerd: Run adds it.
 func (h kubegraceHooks) Run(ctx context.Context, id string, pod *v1.Pod, container *v1.Container, handler *v1.LifecycleHandler) (string, error) {
 	return h.runner.Run(ctx, kubecontainer.ContainerID{Type: h.runtimeName, ID: id}, pod, container, handler)
 }

@@ -71,7 +71,7 @@ func TestKillContainer(t *testing.T) {
 	}
 }
 
-// As in the kubelet's TestLifeCycleHook, an exec hook gets the container's ID with the runtime's name. If the hook
+// As in the kubelet's TestLifeCycleHook, an exec hook gets the container's ID with its Type. If the hook
 // fails, an event says so, and the container is stopped anyway, with its 30 s.
 func TestAFailedExecHookIsAnEvent(t *testing.T) {
 	withGracePeriod(t, 30, func(t *testing.T, n *node) {

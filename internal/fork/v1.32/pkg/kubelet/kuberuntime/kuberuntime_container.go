@@ -12,8 +12,8 @@ import (
 // errStock stands for the result of the kubelet's own code.
 var errStock = errors.New("this is the kubelet's own kill")
 
-// killContainer kills one container of a pod. The kubelet's own code, for a gate that is off, is left out here: it fails
-// with errStock.
+// killContainer kills one container of a pod with kubegrace. If the feature gate of kubegrace is off, a kubelet runs its own code
+// instead. This module lacks that code, and returns errStock.
 func (m *kubeGenericRuntimeManager) killContainer(ctx context.Context, pod *v1.Pod, containerID kubecontainer.ContainerID, containerName, message string, reason containerKillReason, gracePeriodOverride *int64, _ *terminationOrdering) error {
 	if kubegraceEnabled() {
 		return m.kubegraceKillContainer(ctx, pod, containerID, containerName, message, reason, gracePeriodOverride)
@@ -21,8 +21,8 @@ func (m *kubeGenericRuntimeManager) killContainer(ctx context.Context, pod *v1.P
 	return errStock
 }
 
-// killContainersWithSyncResult kills all containers of a pod. The kubelet's own code, for a gate that is off, is left out
-// here: the result then says errStock.
+// killContainersWithSyncResult kills all containers of a pod with kubegrace. If the feature gate of kubegrace is off, a kubelet runs
+// its own code instead. This module lacks that code, and returns a result with errStock.
 func (m *kubeGenericRuntimeManager) killContainersWithSyncResult(ctx context.Context, pod *v1.Pod, runningPod kubecontainer.Pod, gracePeriodOverride *int64) (syncResults []*kubecontainer.SyncResult) {
 	if kubegraceEnabled() {
 		return m.kubegraceKillContainers(ctx, pod, runningPod, gracePeriodOverride)

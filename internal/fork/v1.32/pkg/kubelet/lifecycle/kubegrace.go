@@ -38,7 +38,7 @@ import (
 func kubegraceEnabled() bool { return kubegrace.Enabled(kubegrace.Hooks) }
 
 // kubegraceRunner returns kubegrace's runner for one container. It is called for each hook, because the runner reads the
-// feature gates only once and gets container IDs without the runtime's name.
+// feature gates only once and gets container IDs without their Type, such as containerd.
 type kubegraceRunner func(kubecontainer.ContainerID) gracefullifecycle.HandlerRunner
 
 // newKubegraceRunner replaces NewHandlerRunner, and has its parameters. As there, the User-Agent of httpGet hooks has the
@@ -75,13 +75,13 @@ func podIP(ctx context.Context, pods podStatusProvider, pod *v1.Pod) (string, er
 	return status.IPs[0], nil
 }
 
-// commands runs the commands of exec hooks in one container, whose ID has the runtime's name.
+// commands runs the commands of exec hooks in one container.
 type commands struct {
 	runner      kubecontainer.CommandRunner
-	containerID kubecontainer.ContainerID
+	containerID kubecontainer.ContainerID // with its Type, which runner needs
 }
 
-// RunInContainer runs a command. It ignores the ID, which lacks the runtime's name.
+// RunInContainer runs a command in the container. It ignores the ID that it gets, which has no Type.
 func (c commands) RunInContainer(ctx context.Context, _ string, cmd []string, timeout time.Duration) ([]byte, error) {
 	return c.runner.RunInContainer(ctx, c.containerID, cmd, timeout)
 }
