@@ -671,6 +671,35 @@ func TestDrainAndUndrain(t *testing.T) {
 	b.endBySIGTERM()
 }
 
+// silentSource is a host that does not answer.
+type silentSource struct{}
+
+// Connect waits until ctx ends.
+func (silentSource) Connect(ctx context.Context) (source.Session, error) {
+	<-ctx.Done()
+	return nil, ctx.Err()
+}
+
+// The node is drained, and the agent is restarted without a state folder. POST /drain arrives before the manager is ready, which waits
+// 2 s for the host. The answer must wait for the drain that the agent continues when it is ready.
+func TestADrainWaitsForAnAgentThatStarts(t *testing.T) {
+	b := newTestbed(t, podOf("web", 0, "{exitAfterTerm: 10ms}"))
+	b.opts.Source = silentSource{}
+	socketPath, runDir := filepath.Join(t.TempDir(), "s"), t.TempDir()
+	require.NoError(t, os.WriteFile(filepath.Join(runDir, units.File), []byte(`{"drained": true}`), 0o600))
+	var err error
+	b.opts.Units, err = units.New(runDir, nil)
+	require.NoError(t, err)
+	listener, err := socket.Listen(socketPath) // now, so that the request need not wait for the agent
+	require.NoError(t, err)
+	b.opts.Control = func() (net.Listener, error) { return listener, nil }
+	b.start()
+	var report api.Report
+	require.NoError(t, api.Request(t.Context(), socketPath, http.MethodPost, "/drain", &report))
+	require.Len(t, report.Shutdown.Pods, 1)
+	b.endBySIGTERM()
+}
+
 // A drain stops the pods, but not the unit that would start them again, because no systemd answers. POST /drain answers with the
 // report and the reason.
 func TestADrainSaysWhyAUnitWasNotStopped(t *testing.T) {

@@ -44,6 +44,7 @@ func newLoop(a *Agent) *loop { return &loop{Agent: a, ready: a.manager.Ready()} 
 func (l *loop) run(ctx context.Context) error {
 	ticker := time.NewTicker(refreshInterval)
 	defer ticker.Stop()
+	var drainClients <-chan chan<- shutdown.Report // nil until the manager is ready: only then a drain of a previous agent continues
 	for {
 		var err error
 		done := false
@@ -51,6 +52,7 @@ func (l *loop) run(ctx context.Context) error {
 		case <-l.ready:
 			l.ready = nil
 			l.onManagerReady(ctx)
+			drainClients = l.drainClients
 		case sig := <-l.opts.Signals:
 			l.refresh(ctx) // a shutdown may have begun since the last tick
 			done, err = l.handleSignal(sig)
@@ -58,8 +60,8 @@ func (l *loop) run(ctx context.Context) error {
 			l.drainTimer = nil
 			l.opts.View.Say("--shutdown-after: shutting down.")
 			err = l.trigger(source.Event{Origin: "--shutdown-after"})
-		case client := <-l.drainClients:
-			l.refresh(ctx) // see above
+		case client := <-drainClients:
+			l.refresh(ctx) // the client's drain has begun since the last tick
 			l.sendReport(client)
 		case report := <-l.reports:
 			done, err = l.handleReport(report)

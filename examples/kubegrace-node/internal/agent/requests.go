@@ -144,13 +144,15 @@ func (a *Agent) unitsError(ctx context.Context) string {
 // sendReport sends a client the report of the last drain. If a drain is under way, it stores the client instead: handleReport
 // sends it the report of that drain.
 func (l *loop) sendReport(client chan<- shutdown.Report) {
-	hasJustBegun := l.shuttingDown() && !l.drained // refresh has not set draining yet
-	if l.draining || hasJustBegun {
+	switch {
+	case l.draining:
 		l.clients = append(l.clients, client)
-		return
+	case l.drained:
+		report, _ := l.manager.LastReport()
+		client <- report
+	default: // undrain has withdrawn the client's drain already
+		client <- shutdown.Report{Cancelled: true}
 	}
-	report, _ := l.manager.LastReport() // the zero Report if there is none
-	client <- report
 }
 
 // undrain withdraws a drain. It returns when startUnits, in the background, has started the stopped units again, or with
