@@ -58,8 +58,7 @@ func (k *Keeper) connect(ctx context.Context) (*systemd.Conn, error) {
 
 // Stop stops the units that run, prevents all units from starting, and returns when they have stopped. It may
 // be called again, also by a restarted agent. If one step fails, the others are still done, so that as little
-// as possible starts pods again. Without a connection to systemd it stops nothing, writes
-// only the file, and returns an error.
+// as possible starts pods again. Without a connection to systemd it only writes the file, and returns an error.
 func (k *Keeper) Stop(ctx context.Context) error {
 	k.changing.Lock()
 	defer k.changing.Unlock()
@@ -69,7 +68,8 @@ func (k *Keeper) Stop(ctx context.Context) error {
 		return errors.Join(err, k.store(stopped))
 	}
 	defer conn.Close()
-	running, err := k.listRunning(ctx, conn)
+	units, err := conn.ListUnitsByNamesContext(ctx, k.units)
+	running := runningOf(units)
 	for _, unit := range running {
 		if !slices.Contains(stopped.Units, unit) {
 			stopped.Units = append(stopped.Units, unit)
@@ -84,29 +84,33 @@ func (k *Keeper) Stop(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// listRunning asks systemd which of the units run, and returns their names.
-func (k *Keeper) listRunning(ctx context.Context, conn *systemd.Conn) (names []string, err error) {
-	units, err := conn.ListUnitsByNamesContext(ctx, k.units)
+// runningOf returns the names of the units that run.
+func runningOf(units []systemd.UnitStatus) (names []string) {
 	for _, unit := range units {
 		if slices.Contains([]string{"active", "activating", "reloading"}, unit.ActiveState) {
 			names = append(names, unit.Name)
 		}
 	}
-	return names, err
+	return names
+}
+
+// listUnits asks systemd for the states of the units. Without units it asks nothing.
+func (k *Keeper) listUnits(ctx context.Context) ([]systemd.UnitStatus, error) {
+	if len(k.units) == 0 {
+		return nil, nil
+	}
+	conn, err := k.connect(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer conn.Close()
+	return conn.ListUnitsByNamesContext(ctx, k.units)
 }
 
 // CheckStopped returns an error that names the units that run, or says why systemd cannot be asked. Nil: no unit runs.
 func (k *Keeper) CheckStopped(ctx context.Context) error {
-	if len(k.units) == 0 {
-		return nil
-	}
-	conn, err := k.connect(ctx)
-	if err != nil {
-		return err
-	}
-	defer conn.Close()
-	running, err := k.listRunning(ctx, conn)
-	if len(running) > 0 {
+	units, err := k.listUnits(ctx)
+	if running := runningOf(units); len(running) > 0 {
 		err = errors.Join(err, fmt.Errorf("not stopped: %s", strings.Join(running, ", ")))
 	}
 	return err
@@ -115,15 +119,7 @@ func (k *Keeper) CheckStopped(ctx context.Context) error {
 // CheckExist returns an error if systemd does not know one of the units, for example because its name is misspelt.
 // The unit that the user meant would then not be stopped.
 func (k *Keeper) CheckExist(ctx context.Context) error {
-	if len(k.units) == 0 {
-		return nil
-	}
-	conn, err := k.connect(ctx)
-	if err != nil {
-		return err
-	}
-	defer conn.Close()
-	units, err := conn.ListUnitsByNamesContext(ctx, k.units)
+	units, err := k.listUnits(ctx)
 	errs := []error{err}
 	for _, unit := range units {
 		if unit.LoadState == "not-found" {
