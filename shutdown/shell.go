@@ -95,8 +95,8 @@ func newShell(s *settings, log statelog.Options) *shell {
 	return sh
 }
 
-// readBeforeRun reads the log, so that LastReport returns the report of the log's shutdown even before Run. A temporary
-// node decides which pods are refused before Run: all pods while the log's shutdown may be under way, until its drain
+// readBeforeRun reads the log, so that LastReport returns the report of the previous agent's shutdown even before Run. A
+// temporary node decides which pods are refused before Run: all pods while that shutdown may be under way, until its drain
 // would stop waiting, and after that the shutdown's pods that may not have ended. Run locks the folder and then reads the
 // log again, into the shell's own node.
 func (s *shell) readBeforeRun() {

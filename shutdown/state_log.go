@@ -30,7 +30,7 @@ func (s *shell) open(ctx context.Context) error {
 	s.restoreLastReport(contents)
 	isStoring := err == nil && s.opts.StateDir != ""
 	s.useLog(contents, isStoring)
-	if !s.watches() && err == nil { // no host will say whether the log's shutdown is still pending: the log decides
+	if !s.watches() && err == nil { // no host will say whether the previous agent's shutdown is still pending: the log decides
 		unknown := node.HostAnswered{Known: false, WallTime: s.opts.Clock.Now()}
 		s.step(unknown)
 	}

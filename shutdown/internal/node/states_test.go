@@ -526,8 +526,8 @@ func TestALogOfAnotherBootShortensNoGracePeriod(t *testing.T) {
 }
 
 // The agent dies after the release of the lock. The next one starts when the time of the shutdown is over, and the host cannot
-// say (Pending without Known) whether the shutdown is still pending. The shutdown of the log then ends, and keeps the time of
-// the release as its end.
+// say (HostAnswered without Known) whether the shutdown is still pending. The shutdown then ends, and keeps the time of the
+// release as its end.
 func TestARestartKeepsTheTimeOfTheRelease(t *testing.T) {
 	r := newRig(t)
 	released("host")(r)
