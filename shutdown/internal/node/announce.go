@@ -50,7 +50,7 @@ func (e Event) withdraws(a Announcement) bool {
 	return !a.Host && (e.Origin == "" || a.Origin == e.Origin)
 }
 
-// announcement returns the announcement that an event makes, which is received now.
+// announcement returns the announcement of an event that is received now.
 func (n *Node) announcement(e Event) Announcement {
 	a := Announcement{Host: e.Host, Origin: e.Origin, Kind: e.Kind, At: n.now, Deadline: e.Deadline}
 	n.setMissingDeadline(&a)
