@@ -23,6 +23,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/kubegrace/kubegrace/internal/judge"
+	"github.com/kubegrace/kubegrace/internal/times"
 	"github.com/kubegrace/kubegrace/lifecycle"
 	"github.com/kubegrace/kubegrace/lifecycle/lifecycletest"
 )
@@ -128,7 +129,7 @@ func playScript(t *testing.T, text string) string {
 	require.NoError(t, err)
 	for _, call := range calls {
 		at, _ := time.ParseDuration(call.fields[0])
-		<-time.After(at - time.Since(s.began))
+		<-times.After(s.began.Add(at))
 		go s.call(scriptLine{T: t, fields: call.fields[1:]})
 		synctest.Wait()
 	}
@@ -285,14 +286,9 @@ func (s *script) Run(ctx context.Context, id string, pod *v1.Pod, c *v1.Containe
 	if handler == c.Lifecycle.PostStart {
 		takes = l.span("post")
 	}
-	timer := time.NewTimer(takes)
-	defer timer.Stop()
-	var err error
-	select {
-	case <-timer.C:
-	case <-ctx.Done():
-		<-time.After(l.span("returns-late"))
-		err = context.Cause(ctx)
+	err := times.Sleep(ctx, takes)
+	if err != nil {
+		<-times.After(time.Now().Add(l.span("returns-late")))
 	}
 	if l.has("hook-fails") {
 		err = errors.New("exit status 1")

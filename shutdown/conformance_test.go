@@ -19,6 +19,7 @@ import (
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/yaml"
 
+	"github.com/kubegrace/kubegrace/internal/times"
 	"github.com/kubegrace/kubegrace/shutdown"
 	"github.com/kubegrace/kubegrace/shutdown/shutdowntest"
 )
@@ -150,9 +151,9 @@ func TestConformanceManagerWithOtherSteps(t *testing.T) {
 // setSlowSteps sets all steps but Prepare, each of which takes the given time. Prepare would take time from the pods if the
 // host grants only the kubelet's sum.
 func setSlowSteps(n *node, takes time.Duration) {
-	n.opts.Hold = func(ctx context.Context) error { return waitOrCancelled(ctx, takes) }
+	n.opts.Hold = func(ctx context.Context) error { return times.Sleep(ctx, takes) }
 	n.opts.Reporter = &shutdowntest.Reporter{PublishTakes: takes, MarkTakes: takes, FlushTakes: takes}
-	n.opts.Volumes = volumes(func(ctx context.Context, _ []*v1.Pod) error { return waitOrCancelled(ctx, takes) })
+	n.opts.Volumes = volumes(func(ctx context.Context, _ []*v1.Pod) error { return times.Sleep(ctx, takes) })
 }
 
 // In two cases of the kubelet's TestManager, which testdata/manager.yaml does not have, the host grants less than the sum

@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 	v1 "k8s.io/api/core/v1"
 
+	"github.com/kubegrace/kubegrace/internal/times"
 	"github.com/kubegrace/kubegrace/shutdown"
 	"github.com/kubegrace/kubegrace/shutdown/plan"
 	"github.com/kubegrace/kubegrace/shutdown/shutdowntest"
@@ -156,7 +157,7 @@ func TestPrepareRunsBeforeThePodsAreListed(t *testing.T) {
 	} {
 		subtestInBubble(t, name, noPods(), func(t *testing.T, n *node) {
 			setPodsThatUseAllTheirTime(n)
-			n.opts.Prepare = func(ctx context.Context) error { return waitOrCancelled(ctx, test.takes) }
+			n.opts.Prepare = func(ctx context.Context) error { return times.Sleep(ctx, test.takes) }
 			var listed []time.Time
 			n.opts.ListPods = shutdown.ListPodsFunc(func() []*v1.Pod {
 				listed = append(listed, time.Now())
@@ -202,7 +203,7 @@ func (p *flakyPublisher) PublishNode(ctx context.Context, _ shutdown.NodeState) 
 		p.fails--
 		return errors.New("boom")
 	}
-	err := waitOrCancelled(ctx, p.takes)
+	err := times.Sleep(ctx, p.takes)
 	if err == nil {
 		p.published++
 	}
@@ -212,7 +213,7 @@ func (p *flakyPublisher) PublishNode(ctx context.Context, _ shutdown.NodeState) 
 // The host announces a shutdown whose deadline has passed, and Prepare hangs. All pods are killed nevertheless, with 0 s.
 func TestAPrepareThatHangsDoesNotSaveThePods(t *testing.T) {
 	inBubble(t, webAndEtcd(), func(t *testing.T, n *node) {
-		n.opts.Prepare = func(ctx context.Context) error { return waitOrCancelled(ctx, time.Hour) }
+		n.opts.Prepare = func(ctx context.Context) error { return times.Sleep(ctx, time.Hour) }
 		n.killer.Default = shutdowntest.Behaviour{Takes: time.Hour}
 		n.run()
 		n.host.Announce(source.Event{Deadline: time.Now().Add(-time.Second)})

@@ -29,6 +29,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/kubegrace/kubegrace/internal/seeds"
+	"github.com/kubegrace/kubegrace/internal/times"
 	"github.com/kubegrace/kubegrace/shutdown"
 	"github.com/kubegrace/kubegrace/shutdown/plan"
 	"github.com/kubegrace/kubegrace/shutdown/shutdowntest"
@@ -429,7 +430,7 @@ func runDrain(t *testing.T, in drainInput) drainTimeline {
 		options.Plan.Limit = inSeconds(sum)
 	}
 	if in.HasVolumes {
-		options.Volumes = volumes(func(ctx context.Context, _ []*v1.Pod) error { return waitOrCancelled(ctx, in.Unmounts) })
+		options.Volumes = volumes(func(ctx context.Context, _ []*v1.Pod) error { return times.Sleep(ctx, in.Unmounts) })
 	}
 	m, err := shutdown.NewManager(options)
 	require.NoError(t, err)

@@ -18,6 +18,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/kubegrace/kubegrace/internal/times"
 	"github.com/kubegrace/kubegrace/shutdown"
 	"github.com/kubegrace/kubegrace/shutdown/shutdowntest"
 )
@@ -43,7 +44,7 @@ func (s *slowServer) PublishNode(context.Context, shutdown.NodeState) error { re
 
 // FlushPod takes s.takes, and then accepts the status unless s.answer returns an error.
 func (s *slowServer) FlushPod(ctx context.Context, pod *v1.Pod) error {
-	err := waitOrCancelled(ctx, s.takes)
+	err := times.Sleep(ctx, s.takes)
 	if err == nil && s.answer != nil {
 		err = s.answer(ctx, pod)
 	}
@@ -54,18 +55,6 @@ func (s *slowServer) FlushPod(ctx context.Context, pod *v1.Pod) error {
 		s.acknowledged[pod.Name] = s.last
 	}
 	return err
-}
-
-// waitOrCancelled waits for d and returns nil. If ctx ends first, it returns the cause of ctx.
-func waitOrCancelled(ctx context.Context, d time.Duration) error {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return nil
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	}
 }
 
 // reporterWithoutMarks passes calls on to r. It is no ReadinessMarker, so pods are killed without being marked.

@@ -108,13 +108,11 @@ func (c *container) stop(ctx context.Context, timeoutSeconds int64, released <-c
 
 // awaitExit waits until the container has exited, and kills it at the timeout. If ctx ends first, it does not kill.
 func (c *container) awaitExit(ctx context.Context, timeout time.Duration) error {
-	timer := time.NewTimer(timeout)
-	defer timer.Stop()
 	select {
 	case <-c.exited.Done():
 	case <-ctx.Done():
 		return ctx.Err()
-	case <-timer.C:
+	case <-times.After(time.Now().Add(timeout)):
 		c.end(ByKill)
 	}
 	return nil

@@ -20,6 +20,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"k8s.io/klog/v2"
 
+	"github.com/kubegrace/kubegrace/internal/times"
 	"github.com/kubegrace/kubegrace/shutdown/inhibitor"
 	"github.com/kubegrace/kubegrace/shutdown/shutdowntest"
 	"github.com/kubegrace/kubegrace/shutdown/source"
@@ -87,10 +88,8 @@ func loggingTo(t *testing.T, text io.Writer) context.Context {
 // onShutdown ignores its context for p.ignores. Then it works for p.takes, or until its context ends. It records the call.
 func (p *program) onShutdown(ctx context.Context, _ source.Event) {
 	c := call{began: time.Since(p.began)}
-	<-time.After(p.ignores)
-	select {
-	case <-time.After(p.takes):
-	case <-ctx.Done():
+	<-times.After(time.Now().Add(p.ignores))
+	if times.Sleep(ctx, p.takes) != nil {
 		c.cause = ctx.Err()
 	}
 	c.ended = time.Since(p.began)

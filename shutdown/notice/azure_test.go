@@ -14,6 +14,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/kubegrace/kubegrace/internal/times"
 	"github.com/kubegrace/kubegrace/shutdown/notice"
 	"github.com/kubegrace/kubegrace/shutdown/source"
 )
@@ -64,9 +65,7 @@ func (z *azure) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case "GET /metadata/instance/compute/name":
 		fmt.Fprint(w, "Node-1")
 	case "GET /metadata/scheduledevents":
-		select {
-		case <-time.After(takes):
-		case <-r.Context().Done():
+		if times.Sleep(r.Context(), takes) != nil {
 			return
 		}
 		z.mu.Lock()

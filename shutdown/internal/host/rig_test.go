@@ -14,6 +14,7 @@ import (
 	"k8s.io/klog/v2"
 
 	"github.com/kubegrace/kubegrace/internal/call"
+	"github.com/kubegrace/kubegrace/internal/times"
 	"github.com/kubegrace/kubegrace/shutdown/internal/host"
 	"github.com/kubegrace/kubegrace/shutdown/source"
 )
@@ -140,7 +141,7 @@ func (r *rig) requireNoError(err error, method string) {
 
 // advance lets d pass, and then waits until all goroutines are blocked.
 func (r *rig) advance(d time.Duration) {
-	<-time.After(d)
+	<-times.After(time.Now().Add(d))
 	synctest.Wait()
 }
 

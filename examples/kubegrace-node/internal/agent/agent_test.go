@@ -35,6 +35,7 @@ import (
 	"github.com/kubegrace/kubegrace/examples/kubegrace-node/internal/socket"
 	"github.com/kubegrace/kubegrace/examples/kubegrace-node/internal/units"
 	"github.com/kubegrace/kubegrace/examples/kubegrace-node/internal/view"
+	"github.com/kubegrace/kubegrace/internal/times"
 	"github.com/kubegrace/kubegrace/lifecycle"
 	"github.com/kubegrace/kubegrace/shutdown"
 	"github.com/kubegrace/kubegrace/shutdown/notice"
@@ -196,7 +197,7 @@ type runtimeWithInfo struct {
 
 // Pods returns the pods without their priorities, enriched with what Info has.
 func (r *runtimeWithInfo) Pods(ctx context.Context) ([]*v1.Pod, error) {
-	<-time.After(time.Duration(r.listTakes.Load()))
+	<-times.After(time.Now().Add(time.Duration(r.listTakes.Load())))
 	pods, err := r.Runtime.Pods(ctx)
 	for i, pod := range pods {
 		pods[i] = pod.DeepCopy()

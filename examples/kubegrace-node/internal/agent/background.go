@@ -11,6 +11,7 @@ import (
 
 	"github.com/kubegrace/kubegrace/examples/kubegrace-node/internal/login1"
 	"github.com/kubegrace/kubegrace/examples/kubegrace-node/internal/podinfo"
+	"github.com/kubegrace/kubegrace/internal/times"
 	"github.com/kubegrace/kubegrace/shutdown/notice"
 )
 
@@ -30,22 +31,10 @@ const (
 	busTimeout = 5 * time.Second
 )
 
-// pause waits for d. It returns false, at once, if ctx ends before that.
-func pause(ctx context.Context, d time.Duration) bool {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return true
-	case <-ctx.Done():
-		return false
-	}
-}
-
 // repeat calls a function at once and then at intervals, until ctx ends. After a call that fails it waits only
 // for retryInterval.
 func repeat(ctx context.Context, interval time.Duration, call func() error) {
-	for untilNext := time.Duration(0); pause(ctx, untilNext); {
+	for untilNext := time.Duration(0); times.Sleep(ctx, untilNext) == nil; {
 		untilNext = interval
 		if err := call(); err != nil {
 			untilNext = retryInterval
@@ -98,7 +87,7 @@ func (a *Agent) watchAPIServer(ctx context.Context) {
 			err = podinfo.WatchAPIServer(ctx, client, a.opts.NodeName, a.opts.Info, synced)
 		}
 		a.missingParts.update(ctx, apiServer, err)
-		if !pause(ctx, pauses.Step()) {
+		if times.Sleep(ctx, pauses.Step()) != nil {
 			return
 		}
 	}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/kubegrace/kubegrace/examples/kubegrace-node/internal/api"
 	"github.com/kubegrace/kubegrace/examples/kubegrace-node/internal/nodeplan"
+	"github.com/kubegrace/kubegrace/internal/times"
 	"github.com/kubegrace/kubegrace/shutdown"
 	"github.com/kubegrace/kubegrace/shutdown/plan"
 	"github.com/kubegrace/kubegrace/shutdown/source"
@@ -165,8 +166,8 @@ func (a *Agent) undrain(ctx context.Context) (any, error) {
 		if why := a.missingParts.reason(stoppedUnits); why != "" {
 			return nil, fmt.Errorf("the drain is withdrawn, but not all that it has stopped could be started, which is tried again: %s", why)
 		}
-		if !pause(ctx, refreshInterval) {
-			return nil, context.Cause(ctx)
+		if err := times.Sleep(ctx, refreshInterval); err != nil {
+			return nil, err
 		}
 	}
 	return api.Meta{APIVersion: api.Version, Kind: "Undrain"}, nil

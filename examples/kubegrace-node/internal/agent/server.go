@@ -16,6 +16,7 @@ import (
 	"golang.org/x/time/rate"
 
 	"github.com/kubegrace/kubegrace/examples/kubegrace-node/internal/api"
+	"github.com/kubegrace/kubegrace/internal/times"
 )
 
 // Limits on what clients can consume: any user of the machine can connect to the port.
@@ -81,7 +82,7 @@ func (a *Agent) serveUntil(ctx context.Context, name string, listen func() (net.
 		if err == nil {
 			a.serveListener(ctx, name, listener, server)
 		}
-		pause(ctx, retryInterval)
+		_ = times.Sleep(ctx, retryInterval) // an ended ctx ends the loop
 	}
 }
 

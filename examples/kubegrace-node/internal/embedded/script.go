@@ -10,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/yaml"
 
+	"github.com/kubegrace/kubegrace/internal/times"
 	"github.com/kubegrace/kubegrace/lifecycle/lifecycletest"
 )
 
@@ -40,12 +41,5 @@ func scriptOf(pod *v1.Pod, container string) (lifecycletest.Script, error) {
 
 // exec simulates a command that takes ExecTakes. The command fails if ctx ends earlier.
 func (s script) exec(ctx context.Context, _ []string) ([]byte, error) {
-	timer := time.NewTimer(s.ExecTakes.Duration)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return nil, nil
-	case <-ctx.Done():
-		return nil, context.Cause(ctx)
-	}
+	return nil, times.Sleep(ctx, s.ExecTakes.Duration)
 }
