@@ -31,8 +31,8 @@ type TerminatorOptions struct {
 	// called with the remaining grace period, at least 2 s. Containers have no order, sidecars are not
 	// started again, and HooksAtTurn has no effect.
 	Pods PodStopper
-	// Commands and PodIP are as in [HandlerRunnerOptions]. They have no effect if Hooks is set. Commands is an
-	// error if Hooks was made with [NewHandlerRunner] without Commands.
+	// Commands and PodIP are as in [HandlerRunnerOptions], and are used only if Hooks is nil. [NewTerminator]
+	// refuses Commands beside a runner of [NewHandlerRunner] that has none: they would never run a hook.
 	Commands CommandRunner
 	PodIP    func(context.Context, *v1.Pod) (string, error)
 	// Hooks runs the hooks; nil: [NewHandlerRunner] with Commands, PodIP, Events, Metrics and Gates of

@@ -215,12 +215,13 @@ func (h *nodeHistory) addKill(p *nodePod, kill NodeFact) {
 	p.killsInProgress++
 }
 
-// addKillAnswer adds the answer to a kill of a pod to the history. A failed kill must be repeated if no other kill of the pod
-// is in progress or has settled the matter, and the agent still kills pods.
+// addKillAnswer adds to the history that a kill of a pod has returned. A failed kill must be repeated if the agent still kills
+// pods, unless another kill of the pod is in progress, has succeeded, or has failed for good.
 func (h *nodeHistory) addKillAnswer(p *nodePod, answer NodeFact) {
 	p.killsInProgress--
 	isLast := p.killsInProgress == 0
-	killsInState := h.state.State == "draining" || h.state.State == "none" // "none": a pod whose grace period continues
+	// In the state "none" the agent still kills the pods whose grace periods began in a shutdown that was cancelled.
+	killsInState := h.state.State == "draining" || h.state.State == "none"
 	stillKills := killsInState && !h.runHasEnded && !h.terminatesAll
 	switch {
 	case !answer.Failed:

@@ -76,9 +76,9 @@ type bucketTurn struct {
 	began   time.Time    // when the turn began, which may be before its first kill
 }
 
-// bucketsDoNotOverlap: the buckets have their turns one after another. A drain kills no pod before the turn of its bucket, and
-// ends a turn only when all pods that were killed in it have ended, or the time of the bucket is over. Otherwise a pod could
-// lose pods of higher priority that it needs to end.
+// bucketsDoNotOverlap checks that the buckets have their turns one after another. A drain kills no pod before the turn of its
+// bucket, and ends a turn only when all pods that were killed in it have ended, or the time of the bucket is over. Otherwise a
+// pod that is still being stopped could lose a pod of higher priority on which it depends.
 func (h *nodeHistory) bucketsDoNotOverlap(f NodeFact) {
 	t := &h.turn
 	switch f.What {

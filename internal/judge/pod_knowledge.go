@@ -117,8 +117,8 @@ func (p *podHistory) endProvedByStop(containerID string, now Moment) bool {
 	return p.successProvesEnd(containerID) && slices.ContainsFunc(p.stopCalls, isSuccess)
 }
 
-// firstForgetAfter returns when Forget was called for the pod, by the first call that returned after a moment; zero: by none.
-// Forget makes the terminator drop what it knows of the pod.
+// firstForgetAfter finds the first Forget call for the pod that returned after m. It returns when that call was made, which may
+// be before m, or the zero Moment if there is no such call. Forget makes the terminator drop what it knows of the pod.
 func (p *podHistory) firstForgetAfter(m Moment) Moment {
 	for _, request := range p.forgetCalls {
 		if m.Before(request.Returned) {

@@ -63,13 +63,14 @@ func (p *podHistory) mustAssumeRuns(r *runToStop, now Moment) bool {
 	return isKnown && !hasEnded
 }
 
-// wasLeftOut reports whether a Terminate call between two moments has told the terminator that the container with an ID has
-// ended: the call names the running containers, and this one is not among them.
+// wasLeftOut reports whether a Terminate call between two moments, or in progress at one of them, left the container with this
+// ID out of its list of running containers. Such a call tells the terminator that the container has ended. A call without
+// a list, for which the terminator asks the runtime, tells it nothing.
 func (p *podHistory) wasLeftOut(id string, from, to Moment) bool {
 	return slices.ContainsFunc(p.terminations, func(t *Termination) bool {
 		return slices.ContainsFunc(t.Requests, func(request *Request) bool {
-			isBetween := from.Before(request.Returned) && request.Called.Before(to) // or in progress at one of them
-			return isBetween && !request.ListsContainers && len(withID(request.Containers, id)) == 0
+			isBetween := from.Before(request.Returned) && request.Called.Before(to)
+			return isBetween && !request.HasNoList && len(withID(request.Containers, id)) == 0
 		})
 	})
 }

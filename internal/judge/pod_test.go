@@ -47,7 +47,7 @@ func soundPod() podRecord {
 	}
 	r.terminations = []*Termination{{
 		Pod: pod, Key: "pod",
-		Requests: []*Request{{Span: span(1, 1.001), Pod: pod, Key: "pod", Deadline: second(31), ListsContainers: true}},
+		Requests: []*Request{{Span: span(1, 1.001), Pod: pod, Key: "pod", Deadline: second(31), HasNoList: true}},
 		Readings: []Reading{{Called: moment(1.002), Returned: moment(1.003), Deadline: second(31)}, {Called: moment(8.002), Returned: moment(8.003), Deadline: second(31)}},
 		Done:     moment(8),
 		Result: lifecycle.Result{Containers: []lifecycle.ContainerResult{
@@ -182,7 +182,7 @@ func podRecordsThatBreakARule() map[string]map[string]func(r podRecord) {
 			},
 			"a container that needs it was named": func(r podRecord) {
 				request := r.termination().Requests[0]
-				request.ListsContainers, request.Containers = false, r.lists[0].Running
+				request.HasNoList, request.Containers = false, r.lists[0].Running
 				r.lists = nil
 				r.stopCalls[1].Span = span(3.2, 6.1)
 			},

@@ -141,7 +141,7 @@ type Request struct {
 	OneAttempt bool
 
 	IsPostStart     bool                  // PostStart may call KillContainer, and returns when KillContainer does
-	ListsContainers bool                  // Terminate: the runtime lists the containers, because the call names none
+	HasNoList       bool                  // Terminate: the call names no containers, so that the terminator asks the runtime
 	Containers      []lifecycle.Container // Terminate: the named containers; KillContainer: the one to stop
 	Result          lifecycle.ContainerResult
 }
@@ -215,8 +215,8 @@ func (r *Record) record(do func(now Moment)) {
 	do(Moment{At: time.Now(), Order: r.moments})
 }
 
-// recordCall records that a call begins: add must add the call s to the record. The caller calls the function returned when the
-// call has returned, with its error.
+// recordCall records the beginning of the call s; add must append s to the record. When the call is over, its caller passes the
+// call's error to the function `returned`, which records the end.
 func (r *Record) recordCall(s *Span, add func()) (returned func(error)) {
 	r.record(func(now Moment) {
 		s.Called = now
@@ -310,7 +310,7 @@ func (r *Record) Lines() []Line {
 	}
 	for _, t := range r.terminations {
 		for _, request := range t.Requests {
-			add(request.Called, "%s: Terminate(until %v, oneAttempt %t, lists %t, %v)", t.Key, r.sinceStart(request.Deadline), request.OneAttempt, request.ListsContainers, names(request.Containers))
+			add(request.Called, "%s: Terminate(until %v, oneAttempt %t, lists %t, %v)", t.Key, r.sinceStart(request.Deadline), request.OneAttempt, request.HasNoList, names(request.Containers))
 		}
 		for _, request := range t.Shortens {
 			add(request.Called, "%s: Shorten(until %v)", t.Key, r.sinceStart(request.Deadline))

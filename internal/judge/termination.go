@@ -8,8 +8,9 @@ import (
 	"github.com/kubegrace/kubegrace/lifecycle"
 )
 
-// requested returns when the termination was requested: when its first Terminate call was made. If instead a Start call began the
-// termination, that moment was not recorded, and the first one that was stands for it: when the deadline was first read.
+// requested returns when the termination was requested: when its first Terminate call was made. If a Start call began the
+// termination, the record lacks that moment. requested then returns the earliest moment that the record has: when the deadline
+// was first read.
 func (t *Termination) requested() Moment {
 	if t.BegunByStart {
 		return t.Readings[0].Returned
@@ -39,7 +40,7 @@ func (t *Termination) usesListsSince() Moment {
 		return t.requested()
 	}
 	for _, request := range t.Requests {
-		if request.ListsContainers {
+		if request.HasNoList {
 			return request.Returned
 		}
 	}

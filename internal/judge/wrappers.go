@@ -68,7 +68,7 @@ func (t *Terminator) Terminate(ctx context.Context, pod *v1.Pod, req lifecycle.R
 	}
 	r := t.record
 	request := &Request{
-		Pod: pod, Key: keyOf(pod), OneAttempt: req.OneAttempt, ListsContainers: req.Containers == nil,
+		Pod: pod, Key: keyOf(pod), OneAttempt: req.OneAttempt, HasNoList: req.Containers == nil,
 		Containers: slices.Clone(req.Containers),
 	}
 	t.terminateMu.Lock()

@@ -3,8 +3,8 @@
 // fails instead.
 //
 // With go test -short, as in make test, these tests are always skipped, so that make test needs only Go. Long
-// tests are skipped too, or do less ([Long], [Less]). make test lists what was skipped. The race detector makes
-// tests several times slower, so that [Less] applies there too; make race then runs those tests in full without it.
+// tests are skipped too, or do less ([Long], [Shortened]). make test lists what was skipped. The race detector makes
+// tests several times slower, so that [Shortened] applies there too; make race then runs those tests in full without it.
 package need
 
 import (
@@ -64,15 +64,15 @@ func Long(t testing.TB, what string) {
 	}
 }
 
-// Less reports whether the test should do less, because of go test -short or the race detector. what describes what
+// Shortened reports whether the test should do less, because of go test -short or the race detector. what describes what
 // the test leaves out if so.
-func Less(t testing.TB, what string) (shouldDoLess bool) {
+func Shortened(t testing.TB, what string) (isShortened bool) {
 	t.Helper()
-	shouldDoLess = testing.Short() || raceDetector
-	if shouldDoLess {
+	isShortened = testing.Short() || raceDetector
+	if isShortened {
 		t.Log(leftOut + what)
 	}
-	return shouldDoLess
+	return isShortened
 }
 
 // skipOrFail skips the test, or fails it if KUBEGRACE_NEED_ALL is 1.

@@ -30,7 +30,7 @@ func Play(t *testing.T, number uint64, play func(t *testing.T, seed uint64) (sto
 		return 1
 	}
 	const fewer = 1_000
-	if need.Less(t, fmt.Sprintf("%d of %d seeds of %s", number-fewer, number, t.Name())) {
+	if need.Shortened(t, fmt.Sprintf("%d of %d seeds of %s", number-fewer, number, t.Name())) {
 		number = fewer
 	}
 	number = cmp.Or(variable(t, "KUBEGRACE_SIM_SEEDS"), number)

@@ -57,8 +57,9 @@ func (p *preparation) noteDenial(reply dbus.Sequence) {
 	p.lastDenial = max(p.lastDenial, reply)
 }
 
-// endIfDenied ends the known shutdown if a reply that arrived after the message that set inProgress has denied it (noteDenial).
-// It returns true if it has ended one: the caller must then send the cancellation.
+// endIfDenied ends the known shutdown if logind has denied it since: after the message that set inProgress, logind replied
+// that no shutdown is in progress (noteDenial). endIfDenied returns true if it has ended a shutdown. The caller must then send
+// the cancellation.
 func (p *preparation) endIfDenied() (ended bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -114,8 +114,8 @@ func (t *transport) Write(p []byte) (int, error) {
 	return t.in.Write(p)
 }
 
-// negotiate asks the bus to pass descriptors, and waits callTimeout for the reply. A refusal or a missing reply is no
-// error, because the bus may pass descriptors anyway; next skips a reply that comes later.
+// negotiate asks the bus to pass file descriptors, and waits callTimeout for the reply. It is no error if the bus refuses or
+// does not reply, because it may pass descriptors all the same. If the reply comes later, [transport.next] skips it.
 func (t *transport) negotiate() error {
 	if _, err := t.in.Write([]byte("NEGOTIATE_UNIX_FD\r\n")); err != nil {
 		return err

@@ -24,7 +24,7 @@ import (
 // one sequence.
 func TestRandomSequences(t *testing.T) {
 	seeds := 10_000
-	if need.Less(t, "9,000 of 10,000 random sequences of the host") {
+	if need.Shortened(t, "9,000 of 10,000 random sequences of the host") {
 		seeds = 1000
 	}
 	for seed := range seeds {

@@ -288,15 +288,15 @@ func (d *drain) finishPublish(n *Node) (moved bool) {
 	return d.beginBucket(n)
 }
 
-// finishFlushAll waits until the API server has accepted all final statuses, or the wait is over. It reports what the
-// server has not accepted, and enters the stage syncing.
+// finishFlushAll waits until the API server has accepted all final statuses, or until the time for that is over. It then reports
+// what the server has not accepted, and enters the stage syncing, which makes the log durable.
 func (d *drain) finishFlushAll(n *Node) (moved bool) {
 	s := d.shutdown
 	if !n.finishFlush(n.pods.all, d.stageBegan, s.WaitEnd()) {
 		return false
 	}
-	// If publishing has no time of its own, the node state is published while pods are killed, and nothing has waited
-	// for it so far.
+	// Usually finishPublish has waited for the node state, and has reported a failure. If publishing has no time of its own, the
+	// node state is published while pods are killed, and a failure is reported here. TerminateAll publishes nothing.
 	isPublishedDuringKills := s.Timetable.Budget.Publish == 0 && !s.isTerminateAll
 	if isPublishedDuringKills && !n.isPublished() && n.api.publishTries > 1 { // 1: the first try may still be in progress
 		n.reportError(s, "failed to publish the node state: "+failureOrTimeout(n.api.publishFailure))

@@ -31,11 +31,12 @@ type Recorder struct {
 	syncCalls, stepCalls map[int]bool   // the numbers of the calls that sync the log, and of those that a drain waits for
 }
 
-// Begin records that another agent begins at a time, and forgets the steps of the previous one. Set HasLog first: the record
-// says whether the agent has read the log.
+// Begin records that an agent begins at the given time, the first one or the successor of another. It forgets which calls of
+// the previous agent were in progress. The caller must set HasLog before, because the record of the beginning says whether the
+// agent has read the log.
 func (r *Recorder) Begin(n *node.Node, at time.Time) {
 	isFirst, steps := r.node == nil, n.Options.Steps
-	// Each of these stays true as long as all agents so far have the step.
+	// Each of these is true if all agents so far were configured with the step.
 	r.Publishes = (isFirst || r.Publishes) && steps.Publish
 	r.Statuses = (isFirst || r.Statuses) && steps.Statuses
 	r.Marks = (isFirst || r.Marks) && steps.Readiness

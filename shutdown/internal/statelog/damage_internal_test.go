@@ -112,7 +112,7 @@ func TestADamagedLogGrantsNoTime(t *testing.T) {
 	require.Equal(t, map[string]time.Time{"web": planned["web"], "etcd": planned["etcd"]}, resumedGraceEnds(check(log)))
 	// Cut the log at each byte, and flip each bit.
 	step := 1
-	if need.Less(t, "seven of eight bytes of a state log, and seven of eight bits of the others") {
+	if need.Shortened(t, "seven of eight bytes of a state log, and seven of eight bits of the others") {
 		step = 8
 	}
 	for i := 0; i < len(log); i += step {

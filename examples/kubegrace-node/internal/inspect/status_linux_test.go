@@ -225,7 +225,7 @@ func TestWhatCannotBeSeen(t *testing.T) {
 			m.remove(filepath.Dir(kubeletFile))
 			m.write(filepath.Dir(kubeletFile), "a file in the place of a folder")
 		}, want: []string{filepath.Dir(kubeletFile) + ": not a directory"}},
-		"the kubelet":       {hide: remove(kubeletsCommandLine), want: []string{"the kubelet: its lock is held, and no process is known as one (give --config"}},
+		"the kubelet":       {hide: remove(kubeletsCommandLine), want: []string{"the kubelet: its lock is held, but no process was recognized as a kubelet (give --config"}},
 		"its configuration": {hide: remove("var/lib/kubelet/config.yaml"), want: []string{"whether that covers its configuration could not be seen", "config.yaml: failed to read: no such file"}},
 		"no bus":            {hide: func(m *fakeMachine) { m.bus.Stop() }, want: []string{"cannot be told: systemd-logind could not be asked", "failed to reach the system bus"}},
 		"no logind":         {hide: func(m *fakeMachine) { m.login1.Close() }, want: []string{"cannot be told", "systemd-logind does not run (systemctl status systemd-logind)"}},

@@ -163,7 +163,7 @@ func (s *State) lookAtConfig() {
 	}
 	if len(s.Kubelets) == 0 { // there is no configuration; something is missing only if a kubelet holds the lock
 		if s.findLock(login1.Lock.IsKubelets) != nil && !s.couldNotSee("the processes") {
-			s.addUnseen("the kubelet", errors.New("its lock is held, and no process is known as one"), "give --config")
+			s.addUnseen("the kubelet", errors.New("its lock is held, but no process was recognized as a kubelet"), "give --config")
 		}
 		return
 	}
