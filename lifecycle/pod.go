@@ -123,8 +123,11 @@ func (p *podState) waitWhile(ctx context.Context, mustWait func() (wait bool, re
 
 // forget implements [Terminator.Forget]: it drops everything except starts and stops in progress.
 func (p *podState) forget() {
-	if t := p.termination; t.inProgress() && t.needsList() {
-		t.awaitedList = math.MaxInt // no later list is for this termination: lists are applied only to the pod's current one
+	if t := p.termination; t.inProgress() {
+		p.cancelStarts() // nothing would stop what they start
+		if t.needsList() {
+			t.awaitedList = math.MaxInt // no later list is for this termination: lists are applied only to the pod's current one
+		}
 	}
 	p.termination = nil
 	p.wake()
@@ -197,7 +200,8 @@ func (p *podState) dropStopOfEarlierRun(c Container) {
 
 // isBlocked reports whether containers of a role must not stop yet. A sidecar waits for main containers
 // and for sidecars declared after it, because they may need it. Only a container that may be running is
-// waited for (k/k#125880): one whose stop has not ended it (mayRun), or one that is being started.
+// waited for (k/k#125880): one whose stop has not ended it (mayRun), or one that is being started. After Forget a start belongs
+// to a new pod, which does not need the sidecars of the old one.
 func (p *podState) isBlocked(r role) bool {
 	if !r.isSidecar() {
 		return false
@@ -209,7 +213,7 @@ func (p *podState) isBlocked(r role) bool {
 		}
 	}
 	for start := range p.starts {
-		if needsIt(start.role) {
+		if p.termination != nil && needsIt(start.role) {
 			return true
 		}
 	}

@@ -159,7 +159,7 @@ func (t *Termination) run() {
 func (t *Termination) nextList(failure error) (list *listCall) {
 	var never time.Time
 	t.pod.waitWhile(t.ctx, func() (wait bool, recheckAt time.Time) {
-		if t.deadline.hasPassed() {
+		if t.deadline.hasPassed() && !t.isForgotten() { // after Forget the starts are those of a new pod
 			t.pod.cancelStarts()
 		}
 		canUseList := !t.isForgotten() && t.ctx.Err() == nil // after Forget or Close a list adds no container

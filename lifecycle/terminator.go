@@ -127,8 +127,9 @@ func (tr *Terminator) Termination(pod *v1.Pod) (*Termination, bool) {
 // allows a pod with the same UID, such as a recreated static pod, to be started and terminated again. A
 // nil pod has no effect.
 //
-// Forget stops nothing. A termination in progress continues with the containers listed so far. If none has
-// been listed yet, they keep running, and the result is [OutcomeRuntimeStuck].
+// Forget stops no container. A termination in progress continues with the containers listed so far. If none
+// has been listed yet, they keep running, and the result is [OutcomeRuntimeStuck]. Starts that are in progress
+// during that termination are cancelled. Later ones are independent of it.
 func (tr *Terminator) Forget(pod *v1.Pod) {
 	if tr.check(pod) != nil {
 		return
