@@ -17,15 +17,16 @@ import (
 // for others. Concurrent calls for several containers run in parallel (k/k#138146).
 //
 // KillContainer stops the run that the runtime lists with c.ID and c.Began; if c or the listed run has no Began,
-// c.ID alone decides. If there is no such run, the outcome is [OutcomeNotFound]. If the runtime cannot list, a successful
+// c.ID alone decides. If there is no such run, the outcome is [OutcomeNotFound]. If the list fails, or ctx ends before it
+// arrives, KillContainer stops c without a check, like the kubelet. If the runtime cannot list, a successful
 // StopContainer proves that the container has ended.
 //
 // If the container is already being stopped, alone or with its pod, KillContainer waits for that stop,
 // and shortens it if its own deadline is earlier. A sidecar that was waiting for other containers is
 // stopped at once, and may be started again ([Termination.ShouldRestart]). If the pod's termination begins
 // before the container has ended, it includes the container, with the earlier of both deadlines. The preStop
-// hook runs at most once per run, unless the runtime cannot list and the call is for a container that has
-// ended. When ctx ends first, the stop continues, and the error wraps ctx's cause.
+// hook runs at most once per run, unless there is no list and the call is for a container that has ended.
+// When ctx ends first, the stop continues, and the error wraps ctx's cause.
 //
 // It is an error if the pod is nil, or if c.ID is empty or has a prefix such as "containerd://". With a
 // [PodStopper] the error wraps [errors.ErrUnsupported].
@@ -46,7 +47,7 @@ func (tr *Terminator) KillContainer(ctx context.Context, pod *v1.Pod, c Containe
 	options := stopOptions{ignoreOrder: true, oneAttempt: req.OneAttempt, message: req.message(pod, c.Name), hooks: req.Hooks}
 	state, listErr := tr.lockAfterNewList(ctx, pod)
 	options.trustSuccess = errors.Is(listErr, errors.ErrUnsupported)
-	if listErr == nil { // after an error the run is stopped without being looked for
+	if listErr == nil { // after an error c is stopped without a check: a runtime that fails to list may still stop it
 		listed, isListed := state.lists.find(c)
 		if !isListed && !state.stopOf(c).isStopping() {
 			return state.resultOfEnded(ctx, pod, c), nil

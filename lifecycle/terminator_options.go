@@ -29,7 +29,8 @@ type TerminatorOptions struct {
 	// Pods replaces Runtime for pods that stop as a unit; nil: containers stop one by one. The preStop
 	// hooks of all containers run in parallel. After the last hook, or at the deadline, StopPod is
 	// called with the remaining grace period, at least 2 s. Containers have no order, sidecars are not
-	// started again, and HooksAtTurn has no effect.
+	// started again, and HooksAtTurn has no effect. If an earlier termination could not stop the pod, its
+	// old deadline applies to containers started since then, too, unless Forget was called in between.
 	Pods PodStopper
 	// Commands and PodIP are as in [HandlerRunnerOptions], and are used only if Hooks is nil. [NewTerminator]
 	// refuses Commands beside a runner of [NewHandlerRunner] that has none: they would never run a hook.
