@@ -126,7 +126,8 @@ func (p *podState) forget() {
 	if t := p.termination; t.inProgress() {
 		p.cancelStarts() // nothing would stop what they start
 		if t.needsList() {
-			t.awaitedList = math.MaxInt // no later list is for this termination: lists are applied only to the pod's current one
+			// The list that t needs never comes: from here on, lists are applied to the pod's next termination.
+			t.awaitedList = math.MaxInt
 		}
 	}
 	p.termination = nil

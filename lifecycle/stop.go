@@ -181,8 +181,8 @@ func (s *containerStop) shorten(newDeadline deadline) {
 	}
 }
 
-// execute is the stop's goroutine: it runs the hook, waits for the containers that stop first, and stops the
-// container. recordsKilling says whether to record the Killing event.
+// execute is the stop's goroutine: it runs the hook, waits for the containers that must stop before this one, and then stops
+// the container. recordsKilling says whether to record the Killing event.
 func (s *containerStop) execute(recordsKilling bool) {
 	if recordsKilling {
 		s.recordKilling()
@@ -191,7 +191,7 @@ func (s *containerStop) execute(recordsKilling bool) {
 		s.waitForOrder() // the hook runs only at the container's turn
 	}
 	s.runHook()
-	s.waitForOrder() // also after a hook at its turn: meanwhile a container that stops first may have been started again
+	s.waitForOrder() // with HooksAtTurn, again: while the hook ran, a container that must stop first may have been restarted
 	s.pauseAfterManyRuns()
 	outcome, err := s.stopUntilEnded()
 	s.setOutcome(outcome, err) // at once, so that the containers that wait for this one can stop
