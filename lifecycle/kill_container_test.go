@@ -133,7 +133,7 @@ func TestKillContainerManyTimesDuringPostStart(t *testing.T) {
 }
 
 // The first KillContainer grants 0 s, and its only StopContainer call (OneAttempt) fails. The second one grants 5 s, and stops
-// the container. GrantedSeconds stays that of the first one: 0.
+// the container. GrantedSeconds is what the first call granted, although it is 0: 0 does not mean that nothing was granted.
 func TestFirstGracePeriodMayBeZero(t *testing.T) {
 	inBubble(t, graceSeconds(30), func(b *testBed) {
 		app := b.addMain("app", lifecycletest.Script{FailStops: 1})

@@ -153,9 +153,9 @@ func (t *Termination) run() {
 	}
 }
 
-// nextList waits until the termination needs a list, and requests and returns it; nil: the termination has ended.
-// Meanwhile stops and starts end, and Terminate may be called again. At the deadline nextList cancels the starts, and at
-// giveUpAt it gives up. failure is the last list's error.
+// nextList waits until the termination needs a new list of the pod's containers. It then requests the list, and returns the
+// request. It returns nil if the termination has ended. During the wait containers stop and start, and Terminate may be called
+// again. At the deadline nextList cancels the starts, and at giveUpAt it ends the termination. failure is the last list's error.
 func (t *Termination) nextList(failure error) (list *listCall) {
 	var never time.Time
 	t.pod.waitWhile(t.ctx, func() (wait bool, recheckAt time.Time) {

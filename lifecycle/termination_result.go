@@ -41,14 +41,14 @@ func (t *Termination) stopResults() []ContainerResult {
 	return t.sorted(results)
 }
 
-// finalResults returns the results of a termination that ends now: those of its stops, and of containers that no list
-// ever had:
+// finalResults returns the results of a termination that ends now. A container that was stopped has the result of its stop.
+// A container that no list ever had gets one of these outcomes:
 //
-//   - A container is stuck if its start has not returned, or no list has arrived since.
-//   - If no new list has arrived, each other container of the spec is stuck, because it may be running.
-//   - If the lists had no container at all, each container of the spec is not found.
+//   - OutcomeRuntimeStuck if its start has not returned, or if no list has arrived after the start returned.
+//   - OutcomeRuntimeStuck if no list has arrived that is new enough, because the container may be running.
+//   - OutcomeNotFound if the lists had no container at all.
 //
-// If the terminator was closed, stuck containers are left running instead. failure is the last list's error.
+// If the terminator was closed, OutcomeLeftRunning takes the place of OutcomeRuntimeStuck. failure is the last list's error.
 func (t *Termination) finalResults(failure error) []ContainerResult {
 	results := t.stopResults()
 	outcome, cause := t.unlistedOutcome(failure)

@@ -53,7 +53,7 @@
 //
 // # What happens in a shutdown
 //
-// A [Manager] holds the host's inhibitor lock. When a [source.Source] announces a shutdown, it
+// A [Manager] holds the host's inhibitor lock. When a [source.Source] announces a shutdown, the manager
 //
 //   - refuses new pods and publishes the node state through the [Reporter],
 //   - drains the buckets of a [plan.Schedule], lowest priority first: it kills a bucket's pods, then

@@ -28,7 +28,7 @@ type oneMethodGate map[featuregate.Feature]bool
 func (g oneMethodGate) Enabled(key featuregate.Feature) bool { return g[key] }
 
 // If there is no gate, or the gate does not have a feature, kubegrace's default counts. A gate that cannot list its features
-// is asked for its own value, which is off here, because nobody can tell whether it has a feature.
+// gives its own value, because nobody can tell whether it has a feature. The value is off here.
 func TestDefaultsOfFeaturesThatTheGateDoesNotHave(t *testing.T) {
 	for _, key := range allFeatures() {
 		isOnByDefault := key != features.DaemonSetGracefulNodeShutdown // the only alpha feature

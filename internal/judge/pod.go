@@ -107,8 +107,8 @@ func (r *Record) podHistories() []*podHistory {
 	return slices.SortedFunc(maps.Values(pods), func(a, b *podHistory) int { return cmp.Compare(a.key, b.key) })
 }
 
-// groupByPod returns, by the pods' keys, histories that have what names its pod in the record. StopContainer calls name only a
-// container.
+// groupByPod returns a history for each pod, by the pod's key. The history has everything in the record that names the pod.
+// StopContainer calls are not in it, because they name only a container.
 func (r *Record) groupByPod() map[string]*podHistory {
 	pods := map[string]*podHistory{}
 	historyOf := func(key string) *podHistory {

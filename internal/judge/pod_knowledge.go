@@ -36,7 +36,7 @@ func (p *podHistory) firstListedAt(run lifecycle.Container) Moment {
 }
 
 // firstKnownAt returns when a run of a container was first listed, or named by a caller of Terminate or KillContainer; zero:
-// never.
+// never. Each moment is before a zero one.
 func (p *podHistory) firstKnownAt(run lifecycle.Container) Moment {
 	first := p.firstListedAt(run)
 	for _, t := range p.terminations {

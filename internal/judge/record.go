@@ -140,10 +140,10 @@ type Request struct {
 	Deadline   time.Time // of the requested grace period
 	OneAttempt bool
 
-	IsPostStart     bool                  // PostStart may call KillContainer, and returns when KillContainer does
-	HasNoList       bool                  // Terminate: the call names no containers, so that the terminator asks the runtime
-	Containers      []lifecycle.Container // Terminate: the named containers; KillContainer: the one to stop
-	Result          lifecycle.ContainerResult
+	IsPostStart bool                  // PostStart may call KillContainer, and returns when KillContainer does
+	HasNoList   bool                  // Terminate: the call names no containers, so that the terminator asks the runtime
+	Containers  []lifecycle.Container // Terminate: the named containers; KillContainer: the one to stop
+	Result      lifecycle.ContainerResult
 }
 
 // Termination is one termination of a pod, shared by several Terminate calls.

@@ -25,7 +25,8 @@ const (
 type Budget struct {
 	// Prepare is for Options.Prepare of package shutdown, before the first list of pods.
 	Prepare time.Duration `json:"prepareNanoseconds"`
-	// Hold is for the hold before the first bucket.
+	// Hold is the longest pause before the first kill, in which another program can move its work away
+	// (shutdown.Options.Hold).
 	Hold time.Duration `json:"holdNanoseconds"`
 	// Publish is for publishing the node state.
 	Publish time.Duration `json:"publishNanoseconds"`
@@ -103,7 +104,8 @@ func (b Budget) Pods() (total time.Duration) {
 	return total
 }
 
-// Beside returns the time of publishing and of all steps of the buckets other than the kills.
+// Beside returns the time that the drain needs beside the kills: to publish the node state, and for the readiness,
+// unmount and status steps of all buckets.
 func (b Budget) Beside() time.Duration {
 	total := b.Publish
 	for i := range b.Buckets {
@@ -140,9 +142,9 @@ func (b Budget) Fit(limit time.Duration, occupied []bool) Budget {
 	return b
 }
 
-// shortenOtherParts shortens all parts but Prepare and the pods to left, the time that those two do not need. The
-// parts are served in the order that [Budget.Fit] lists: the first get all they want, and the last ones (floor
-// and hold) may get nothing.
+// shortenOtherParts makes all parts but Prepare and the pods fit into left, which is the time that those two leave.
+// It serves the parts in the order that [Budget.Fit] lists: each gets what it wants while time is left, so that
+// the last ones, floor and hold, may get nothing.
 func (b *Budget) shortenOtherParts(left time.Duration) {
 	// give returns wanted, or left if that is less, and subtracts the result from left.
 	give := func(wanted time.Duration) time.Duration {
@@ -151,7 +153,7 @@ func (b *Budget) shortenOtherParts(left time.Duration) {
 		return given
 	}
 	firstOfMargin := give(min(b.Margin, leastMargin))
-	// Publishing and the steps of the buckets other than the kills share what is left in proportion.
+	// Publishing and the buckets' other steps, which are all but the kills, are shortened in proportion.
 	if given := give(b.Beside()); given < b.Beside() {
 		parts := append(make([]*time.Duration, 0, 1+3*len(b.Buckets)), &b.Publish)
 		for i := range b.Buckets {

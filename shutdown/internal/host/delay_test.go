@@ -28,8 +28,9 @@ func (r *rig) recordDelayRequests() *[]time.Duration {
 	return &at
 }
 
-// The Host requests the delay every 10 s, and so notices that the limit was lowered at 15 s with the request at 20 s. The next requests
-// follow after 1, 2, 4 and 8 s, and then every 10 s. The limit is removed at 60 s, which the request at 65 s notices.
+// The Host requests the delay every 10 s. The limit is lowered at 15 s, and the request at 20 s notices it. After a grant that
+// is too small the Host requests again after 1, 2, 4 and 8 s, and then every 10 s. The limit is removed at 60 s, and the request at
+// 65 s notices it.
 func TestChangesOfTheLimitAreNoticed(t *testing.T) {
 	inBubble(t, func(t *testing.T, r *rig) {
 		requestedAt := r.recordDelayRequests()
@@ -103,8 +104,8 @@ func TestALowGrantWithoutAnErrorIsACap(t *testing.T) {
 	})
 }
 
-// The limit is set every minute: to 5 s, again to 5 s, to 6 s, to none, and again to 6 s. HostCapped is called each time that a
-// limit is set that is too low and was not in force before: three times.
+// The limit is 5 s at first, and is set every minute: again to 5 s, to 6 s, to none, and again to 6 s. HostCapped is called at
+// the start, and each time that the limit changes to one that is too low: three times.
 func TestEachNewCapIsReported(t *testing.T) {
 	inBubble(t, func(t *testing.T, r *rig) {
 		r.script.limit = 5 * time.Second

@@ -68,8 +68,8 @@ func (o *Hold) release() (held io.Closer) {
 
 // Release releases the lock in two steps, so that the caller may hold a mutex: Release forgets the lock without blocking, and
 // closeLock, which the caller must call once, closes it. A lock that the host grants later is closed at once, unless Retake was
-// called. closeLock waits for the Close at most a second, even if its context has ended. It then returns an error, and the
-// Close goes on in Options.Calls.
+// called. closeLock waits at most a second for the Close of the lock to return, even if its context has ended. If the Close
+// takes longer, closeLock returns an error, and the Close continues in the group Options.Calls.
 func (o *Hold) Release() (closeLock func(context.Context) error) {
 	var held io.Closer
 	o.ifCurrent(func(*lock) { held = o.release() })

@@ -87,7 +87,7 @@ func (d *drain) killPodsOfBucket(n *Node) {
 // 0 kills no pods: the next bucket that has time kills them. A bucket that is configured with 0 s kills only its own pods.
 func (d *drain) isKilledNow(bucket int) bool {
 	current := d.shutdown.Timetable.Budget.Buckets[d.bucket]
-	if hasTime := current.Pods > 0; hasTime {
+	if hasTime := current.Pods > 0; hasTime { // Pods is the time for the pods of the bucket
 		return bucket <= d.bucket
 	}
 	isConfiguredWithoutTime := current.Seconds == 0

@@ -295,8 +295,9 @@ func (d *drain) finishFlushAll(n *Node) (moved bool) {
 	if !n.finishFlush(n.pods.all, d.stageBegan, s.WaitEnd()) {
 		return false
 	}
-	// Usually finishPublish has waited for the node state, and has reported a failure. If publishing has no time of its own, the
-	// node state is published while pods are killed, and a failure is reported here. TerminateAll publishes nothing.
+	// Usually finishPublish has waited until the node state was published, and has reported the failure if it was not. If
+	// publishing has no time of its own, the node state is published while pods are killed, and a failure is reported here.
+	// TerminateAll publishes nothing.
 	isPublishedDuringKills := s.Timetable.Budget.Publish == 0 && !s.isTerminateAll
 	if isPublishedDuringKills && !n.isPublished() && n.api.publishTries > 1 { // 1: the first try may still be in progress
 		n.reportError(s, "failed to publish the node state: "+failureOrTimeout(n.api.publishFailure))

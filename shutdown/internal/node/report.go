@@ -19,8 +19,8 @@ func (n *Node) queueReport(s *Shutdown) {
 	}
 }
 
-// makeReports makes the queued reports whose drains are over and whose pods have ended. It waits for pods that still run
-// until reportDelay after the end of the drain and of all their grace periods.
+// makeReports makes the queued reports whose drains are over and whose pods have ended. If pods still run, it waits for them,
+// at most until reportDelay after the end of the drain and of all their grace periods.
 func (n *Node) makeReports() {
 	for _, s := range slices.Clone(n.queuedReports) {
 		if isDraining := n.drain.shutdown == s; isDraining {

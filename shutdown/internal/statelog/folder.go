@@ -51,7 +51,7 @@ func (l *Log) Lock(ctx context.Context) (warning, err error) {
 	}
 	warning, err = locking.Await(context.WithoutCancel(ctx), time.Now().Add(minWait)) // at once, unless the disk hangs
 	if err != nil {
-		if isLocked := l.giveUpLock(); isLocked { // l.lock has locked the folder in the meantime, and returns soon
+		if isLocked := l.stopLocking(); isLocked { // l.lock has locked the folder in the meantime, and returns soon
 			warning, err = locking.Wait(context.WithoutCancel(ctx))
 		}
 	}
@@ -80,8 +80,8 @@ func (l *Log) settleLock(unlock func() error) (isLocked bool) {
 	return l.unlock != nil
 }
 
-// giveUpLock records that the folder will not be locked. If it is locked already, nothing changes, and isLocked is true.
-func (l *Log) giveUpLock() (isLocked bool) { return l.settleLock(nil) }
+// stopLocking ends the tries to lock the folder. A lock that is already held stays, and isLocked is true.
+func (l *Log) stopLocking() (isLocked bool) { return l.settleLock(nil) }
 
 // lock locks the folder and removes what interrupted writes have left in it. The warning is that of checkAndCleanFolder.
 func (l *Log) lock(ctx context.Context) (warning, err error) {
@@ -109,7 +109,7 @@ func (l *Log) lock(ctx context.Context) (warning, err error) {
 }
 
 // waitForLock locks the file. While another process has locked it, waitForLock tries again. It gives up with errLocked when ctx
-// ends, or when giveUpLock was called.
+// ends, or when stopLocking was called.
 func (l *Log) waitForLock(ctx context.Context, lock *os.File) error {
 	info, err := lock.Stat()
 	if err == nil {

@@ -55,12 +55,12 @@ type Log struct {
 	unlock      func() error           // unlocks the folder; may be called again; nil: the folder is not locked
 	contents    *call.Future[Contents] // of the log when the folder was locked; the first task of writes reads them
 
-	// Only the tasks of the queue writes use the fields below, one task at a time, so they need no mutex. Close and
-	// unlockAfterCalls use them when no task is left.
+	// The fields below need no mutex: only tasks of the queue l.writes use them, and the queue runs one task at a time. Close
+	// and unlockAfterCalls use them too, but only when no task is left.
 	newest      newestEntries
 	file        *os.File // the log, open for appending; nil: it must be replaced first
 	mustReplace bool     // the log must be replaced: this agent has not written it yet, or a write failed
-	mustSync    bool     // the log has final statuses that may be pending: its replacement must be synced
+	mustSync    bool     // the log has final statuses that may be pending: a file that replaces the log must be synced
 	isRetrying  bool     // the next attempt of a failed write is scheduled
 }
 
@@ -81,7 +81,7 @@ func New(o Options) *Log {
 	}})
 	if o.Dir == "" {
 		l.bootErr = nil // nothing is stored, so a missing boot ID is no error
-		l.giveUpLock()  // there is no folder to lock
+		l.stopLocking() // there is no folder to lock
 	}
 	if l.bootErr != nil {
 		l.writes.close(nil)
@@ -214,7 +214,8 @@ func (l *Log) storeError(err error) error {
 	return fmt.Errorf("failed to store the shutdown state in %s: %w", l.path(logFile), err)
 }
 
-// replace replaces the log by one with all of newest. Other processes see either the old or the new log.
+// replace writes all entries of l.newest to a new file, which it renames to the log. Other processes see either the old or the
+// new log.
 func (l *Log) replace() error {
 	path := l.path(logFile)
 	file, err := os.CreateTemp(l.opts.Dir, tempPrefix+"*") // readable only for this user: preStop hooks may have secrets
@@ -323,7 +324,7 @@ func (l *Log) unlockAfterCalls() {
 // which calls hang. While a call hangs, the folder stays locked: a late write could otherwise replace the file of the
 // next agent.
 func (l *Log) Close(until time.Time) error {
-	isLocked := l.giveUpLock() // if the folder is not locked by now, it stays so, and nothing is stored
+	isLocked := l.stopLocking() // without the lock nothing is stored
 	var err error
 	l.beginSync(func(syncErr error) { err = syncErr })
 	l.writes.close(errClosed)

@@ -148,14 +148,14 @@ const (
 	missingAnswers = "answers of the host" // the agent has a lock, and may have lost it without knowing
 )
 
-// missingOfHost returns why each of missingLock, missingTime and missingAnswers is missing. A nil error means that it is
-// not.
+// missingOfHost says what the agent lacks of the host: a lock (missingLock), enough time (missingTime), or answers
+// (missingAnswers). The map always has these three keys. The value is the reason, or nil if nothing is lacking.
 func missingOfHost(i shutdown.Inhibitor) map[string]error {
 	reasons := map[string]error{missingLock: nil, missingTime: nil, missingAnswers: nil}
 	switch {
 	case errors.As(i.Err, new(*source.DelayCappedError)): // the lock is held, for less time than the pods need
 		reasons[missingTime] = i.Err
-	case i.Held: // if there is an error, the host has not answered since the lock was taken
+	case i.Held: // an error says that the host has not answered since the lock was taken
 		reasons[missingAnswers] = i.Err
 	default: // there is no lock
 		reasons[missingLock] = i.Err

@@ -128,14 +128,14 @@ func (s *State) judgeKubelet(v *Verdict) {
 	}
 }
 
-// judgeAgent judges a machine on which only an agent with kubegrace holds a lock. How long the agent asks the host to wait
-// is known from the configuration that the user gave, from the agent's own status, or else from the drop-in that the agent
-// has written for logind.
+// judgeAgent judges a machine on which only an agent with kubegrace holds a lock. How long this agent asks the host to wait
+// comes from the first of these that is known: the configuration that the user gave, the agent's own status, the drop-in
+// that the agent has written for logind.
 func (s *State) judgeAgent(v *Verdict, agent *login1.Lock, isConfigOfAgent bool) {
 	v.set(Held, "%s (PID %d) holds the inhibitor lock for up to %s.", agent.Who, agent.PID, LimitText(s.Logind.Limit()))
 	dropIn := s.kubegraceDropIn()
 	switch {
-	case isConfigOfAgent: // the caller plans the drain by this configuration (Drains)
+	case isConfigOfAgent: // with Drains set, the caller plans the drain by this configuration
 		v.Drains = nodeplan.Kubegrace
 		return
 	case s.Agent != nil:
