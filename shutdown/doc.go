@@ -63,7 +63,7 @@
 // Package logind is a source for systemd, package unixsocket for other hosts. [Manager.Trigger] announces a
 // shutdown without a source; [Manager.TerminateAll] drains without a shutdown.
 //
-// When all announcers have withdrawn a shutdown, no further pod is killed. Signalled pods still terminate.
+// When all announcers withdraw a shutdown, no further pod is killed. Signalled pods still terminate.
 //
 // # Time
 //
