@@ -114,8 +114,9 @@ func uidOf(p *node.Pod) types.UID {
 
 // StoredReport reads the report of the last shutdown from a state folder ([Options.StateDir]), for programs
 // other than the agent. found is false if no report is stored. The error names a file that is not usable.
-// Ended is zero if the shutdown has not ended. StoredReport neither locks nor changes the folder. Only the
-// agent's user and root may read the log.
+// Ended is zero if the shutdown has not ended. While a kill that fails is still retried, the Error of its pod
+// may be that of an earlier attempt. StoredReport neither locks nor changes the folder. Only the agent's user
+// and root may read the log.
 func StoredReport(dir string) (report Report, found bool, err error) {
 	if dir == "" {
 		return Report{}, false, errors.New("no state folder is given: dir is empty")

@@ -3,8 +3,10 @@
 package shutdown_test
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -336,19 +338,47 @@ func (n *node) storedLog() string {
 	return string(data)
 }
 
-// The runtime is away when a shutdown is cancelled. web's kill fails every second for an hour, always with the same error.
-// The state log does not grow.
+// The runtime is away when a shutdown is cancelled. web's kill fails every second for an hour: always with the same error, or each
+// time with another text, because the error has the number of the attempt. The state log does not grow.
 func TestAKillThatKeepsFailingDoesNotFillTheDisk(t *testing.T) {
-	inBubbleWithState(t, webAndEtcd(), func(t *testing.T, n *node, thisBoot *boot) {
-		n.killer.Default = shutdowntest.Behaviour{Err: errors.New("the runtime is away")}
+	for name, text := range map[string]func(attempt int32) string{
+		"the same error": func(int32) string { return "the runtime is away" },
+		"changing texts": func(attempt int32) string { return fmt.Sprintf("request %04d: the runtime is away", attempt) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			inBubbleWithState(t, webAndEtcd(), func(t *testing.T, n *node, thisBoot *boot) {
+				var attempts atomic.Int32
+				n.opts.Killer = shutdown.PodKillerFunc(func(context.Context, *v1.Pod, shutdown.KillRequest) (shutdown.KillResult, error) {
+					return shutdown.KillResult{}, errors.New(text(attempts.Add(1)))
+				})
+				n.runOnBoot(thisBoot)
+				n.announce()
+				n.advance(3 * time.Second)
+				n.host.Cancel()
+				n.advance(time.Minute)
+				sizeBefore := len(n.storedLog())
+				n.advance(time.Hour)
+				require.Greater(t, attempts.Load(), int32(3600))
+				sizeAfter := len(n.storedLog())
+				require.Equal(t, sizeBefore, sizeAfter)
+			})
+		})
+	}
+}
+
+// Each kill of web fails with another text until the shutdown ends. The stored report has the last text, at which the kill is given up.
+func TestTheErrorOfAKillThatIsGivenUpIsStored(t *testing.T) {
+	inBubbleWithState(t, list(shutdowntest.Pod("web", regularPriority, 5)), func(t *testing.T, n *node, thisBoot *boot) {
+		var attempts atomic.Int32
+		n.opts.Killer = shutdown.PodKillerFunc(func(context.Context, *v1.Pod, shutdown.KillRequest) (shutdown.KillResult, error) {
+			return shutdown.KillResult{}, fmt.Errorf("request %d: the runtime is away", attempts.Add(1))
+		})
 		n.runOnBoot(thisBoot)
 		n.announce()
-		n.advance(3 * time.Second)
-		n.host.Cancel()
 		n.advance(time.Minute)
-		before := n.storedLog()
-		n.advance(time.Hour)
-		require.Greater(t, len(n.killer.Kills()), 3600)
-		require.Len(t, n.storedLog(), len(before))
+		require.Greater(t, attempts.Load(), int32(1))
+		lastText := fmt.Sprintf("request %d: the runtime is away", attempts.Load())
+		require.Equal(t, lastText, n.lastReport().Pods[0].Error)
+		require.Equal(t, lastText, n.storedReport().Pods[0].Error)
 	})
 }

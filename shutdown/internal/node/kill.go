@@ -153,10 +153,14 @@ func (k Killed) apply(n *Node) {
 }
 
 // fail handles the error of a kill: the kill is retried after a pause, unless another kill of the pod may succeed, or a retry is
-// pointless. A repeated error is neither logged nor stored: a kill may fail every second for days, which would fill the disk.
+// pointless. A repeated error is not logged. Only the first error is stored, and later the one at which the kill is given up: a kill
+// may fail every second for days, each time with another text, which would fill the disk.
 func (k Killed) fail(n *Node, p *Pod) {
-	if isNewError := k.Err.Error() != p.Error; isNewError {
+	isNewError, isFirstError := k.Err.Error() != p.Error, p.Error == ""
+	if isNewError {
 		n.emit(Effect{Do: LogError, Pod: p, Text: "Shutdown manager failed killing pod: " + k.Err.Error()})
+	}
+	if isNewError && isFirstError {
 		n.markPodDirty(p)
 	}
 	p.Outcome, p.Error = k.Outcome, k.Err.Error()
@@ -173,6 +177,7 @@ func (k Killed) fail(n *Node, p *Pod) {
 // giveUpKill stops retrying the kill of a pod, so that no drain or report waits for the pod's end.
 func (n *Node) giveUpKill(p *Pod) {
 	p.isKillGivenUp, p.retryKillAt = true, time.Time{}
+	n.markPodDirty(p) // fail may not have stored the last error
 	n.countInMetrics(p)
 	n.queueAPIMessage(p)
 }
