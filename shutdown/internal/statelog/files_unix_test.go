@@ -69,6 +69,18 @@ func TestForeignFilesAreNotRead(t *testing.T) {
 	}
 }
 
+// Only the agent's user and root can read the log, because preStop hooks may have secrets. This also holds for the first write over a
+// log that everybody could read.
+func TestOnlyTheOwnerCanReadTheLog(t *testing.T) {
+	dir := t.TempDir()
+	writeLog(t, dir, entries(shutdown(1)))
+	require.NoError(t, os.Chmod(logPath(dir), 0o644))
+	writeLog(t, dir, entriesOfPods(pod("web")))
+	info, err := os.Stat(logPath(dir))
+	require.NoError(t, err)
+	require.Equal(t, fs.FileMode(0o600), info.Mode())
+}
+
 // An agent keeps the folder locked for another 3 s. The next agent can read the log before; its Lock and its writes wait
 // until the folder is free.
 func TestOnlyOneAgentLocksTheFolder(t *testing.T) {
