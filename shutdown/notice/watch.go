@@ -51,7 +51,8 @@ type reading struct {
 // When the notice is withdrawn, it calls announce with a cancellation of the same Origin. A failed
 // announcement is repeated while the notice lasts. A notice whose time has passed when it is first read
 // is not announced: the machine survived it, or the host is already shutting down. The end of ctx
-// withdraws nothing.
+// withdraws nothing. A notice that is withdrawn while the agent is down cancels nothing: the next agent
+// resumes the drain, until the manager's Trigger cancels it.
 //
 // Watch continues after failures, and passes the first failure of each outage to [Provider.OnError]. At the
 // end of ctx it returns the failures that still last, or nil. It returns an error at once for a nil
