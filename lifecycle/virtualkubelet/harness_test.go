@@ -14,6 +14,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 
 	"github.com/kubegrace/kubegrace/internal/judge"
+	"github.com/kubegrace/kubegrace/internal/times"
 	"github.com/kubegrace/kubegrace/lifecycle/lifecycletest"
 	"github.com/kubegrace/kubegrace/lifecycle/virtualkubelet"
 )
@@ -146,6 +147,6 @@ func (b *testbed) deleteWithGrace(pod *v1.Pod, seconds int64) {
 
 // wait advances the time of the bubble and waits until all goroutines are blocked.
 func wait(d time.Duration) {
-	<-time.After(d)
+	<-times.After(time.Now().Add(d)) // a random d may be 0
 	synctest.Wait()
 }

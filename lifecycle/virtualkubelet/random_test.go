@@ -17,6 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
 
+	"github.com/kubegrace/kubegrace/internal/times"
 	"github.com/kubegrace/kubegrace/lifecycle/lifecycletest"
 	"github.com/kubegrace/kubegrace/lifecycle/virtualkubelet"
 	"github.com/kubegrace/kubegrace/shutdown"
@@ -49,10 +50,8 @@ func (r *randomRuntime) StartContainer(ctx context.Context, pod *v1.Pod, c *v1.C
 	if !r.isWholePods {
 		takes = time.Duration(r.intn(3000)) * time.Millisecond
 	}
-	select {
-	case <-time.After(takes):
-	case <-ctx.Done():
-		return "", context.Cause(ctx)
+	if err := times.Sleep(ctx, takes); err != nil {
+		return "", err
 	}
 	if !r.isWholePods && r.intn(10) == 0 {
 		return "", errAway

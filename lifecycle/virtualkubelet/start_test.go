@@ -11,19 +11,13 @@ import (
 	"github.com/stretchr/testify/require"
 	v1 "k8s.io/api/core/v1"
 
+	"github.com/kubegrace/kubegrace/internal/times"
 	"github.com/kubegrace/kubegrace/lifecycle/lifecycletest"
 )
 
 // startsTake makes each start take the time takes, or until its context ends.
 func (r *scriptedRuntime) startsTake(takes time.Duration) {
-	r.beforeStart = func(ctx context.Context, _ string) error {
-		select {
-		case <-time.After(takes):
-			return nil
-		case <-ctx.Done():
-			return context.Cause(ctx)
-		}
-	}
+	r.beforeStart = func(ctx context.Context, _ string) error { return times.Sleep(ctx, takes) }
 }
 
 // startedNames returns the names of the containers whose start has begun, in order.
