@@ -36,6 +36,7 @@ type fakePodRuntime struct {
 	alsoListed   []*v1.Pod          // Statuses adds these pods
 	reported     *v1.PodStatus      // the status of each pod in Statuses; nil: its real one
 	down         bool               // all calls fail
+	ignoresStops bool               // Stop returns nil without an effect
 	hangingCalls int                // how many more calls of Create and Stop get no answer
 	listDelay    time.Duration      // how long the answer of Statuses takes to arrive
 	lostDeletes  int                // how many more calls of Delete return nil without an effect
@@ -44,6 +45,7 @@ type fakePodRuntime struct {
 	created      *v1.Pod            // the pod that the last call of Create got
 	deleted      *v1.Pod            // the pod that the last call of Delete got
 	lists        int                // how often Statuses was called
+	stops        int                // how often Stop was called, without the calls that hang
 	deletes      int                // how often Delete was called
 	creates      int                // how often Create was called, without the calls that hang
 	stopping     sync.WaitGroup     // the StopContainer calls that Stop has begun
@@ -131,14 +133,15 @@ func (p *fakePodRuntime) Create(ctx context.Context, pod *v1.Pod) error {
 	return nil
 }
 
-// Stop tells all containers to stop and returns at once; Statuses shows later that they have ended.
+// Stop tells all containers to stop, unless a test sets ignoresStops, and returns at once; Statuses shows later that they have ended.
 func (p *fakePodRuntime) Stop(ctx context.Context, pod *v1.Pod, graceSeconds int64) error {
 	if p.hangs(ctx) {
 		return context.Cause(ctx)
 	}
-	uncounted := 0
-	stored, err := p.receive(pod, &uncounted)
-	if err != nil {
+	stored, err := p.receive(pod, &p.stops)
+	var ignored bool
+	p.change(func() { ignored = p.ignoresStops })
+	if err != nil || ignored {
 		return err
 	}
 	for _, c := range stored.Spec.Containers {
@@ -220,7 +223,7 @@ func (p *fakePodRuntime) storedUIDs() (uids []types.UID) {
 	return uids
 }
 
-// countOf returns one of the counts (lists, deletes or creates).
+// countOf returns one of the counts (lists, stops, deletes or creates).
 func (p *fakePodRuntime) countOf(count *int) (n int) {
 	p.change(func() { n = *count })
 	return n

@@ -30,7 +30,8 @@ type PodRuntime interface {
 	Create(ctx context.Context, pod *v1.Pod) error
 	// Stop stops a pod, and kills it after graceSeconds, 0 or more. It need not wait for the end, which
 	// Statuses reports. It is called again with fewer seconds if the grace period is shortened, and with
-	// 0 if the pod is still running after its grace period.
+	// 0 if the pod is still running after its grace period: from then on every 2 to 3 min at the latest,
+	// until the pod has ended. A longer [lifecycle.TerminatorOptions].StopTimeoutSlack makes that longer.
 	Stop(ctx context.Context, pod *v1.Pod, graceSeconds int64) error
 	// Statuses returns all pods of this node from the return of Create until Delete, including ended pods
 	// and those of previous agents, or an error. Each pod needs its namespace, name, UID and status; a

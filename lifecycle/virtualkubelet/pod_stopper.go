@@ -31,12 +31,17 @@ func (s podStopper) Running(ctx context.Context, pod *v1.Pod) ([]lifecycle.Conta
 	return w.runningContainers(), nil
 }
 
+// errRunsOn is the error of StopPod for a pod that does not end. The terminator then calls StopPod again.
+var errRunsOn = errors.New("the pod still runs")
+
 // StopPod calls Stop until it succeeds, with a pause of PollInterval after a failure. Then it waits until a list of the
-// PodRuntime says that the pod has ended. It returns
+// PodRuntime says that the pod has ended, at most until StopTimeoutSlack and 2 min, the margin of the kubelet's CRI client, have
+// passed since the timeout. It must not wait longer for a pod that has ignored Stop: only an error makes the terminator soon stop
+// the pod again, because the terminator's own wait doubles with each call that has not returned. StopPod returns
 //
 //   - nil after a list that says that the pod has ended;
 //   - ErrContainerNotFound if the provider or the PodRuntime does not know the pod;
-//   - the errors of Stop and ctx if ctx ends first.
+//   - the error of the last Stop, and errRunsOn or the cause of ctx, if the pod has not ended in time.
 func (s podStopper) StopPod(ctx context.Context, pod *v1.Pod, timeoutSeconds int64) error {
 	m := s.pods.find(pod)
 	if m == nil {
@@ -44,6 +49,9 @@ func (s podStopper) StopPod(ctx context.Context, pod *v1.Pod, timeoutSeconds int
 	}
 	w := m.asWholePod()
 	deadline := time.Now().Add(graceperiod.Duration(timeoutSeconds))
+	waitUntil := deadline.Add(s.terminatorOptions().StopTimeoutSlack).Add(lifecycle.DefaultGiveUpAfter)
+	ctx, cancel := context.WithDeadlineCause(ctx, waitUntil, errRunsOn)
+	defer cancel()
 	for {
 		remaining := max(int64((time.Until(deadline)+time.Second-1)/time.Second), 0) // in seconds, rounded up
 		isKnown, err := w.callRuntime(ctx, "Stop", func(ctx context.Context) error { return s.opts.Pods.Stop(ctx, pod.DeepCopy(), remaining) })

@@ -100,6 +100,33 @@ func TestStopIsRepeatedUntilAWholePodEnds(t *testing.T) {
 	}
 }
 
+// A pod is deleted at 6 s with a grace period of 10 s. The PodRuntime accepts each Stop, but the pod runs on, for 15 s or 5 h. Stop
+// is called again with 0 s, the first time at 26 s: StopTimeoutSlack, here 10 s, after the grace period. Later calls are at most
+// 2 min and StopTimeoutSlack apart, so that the pod ends soon after the PodRuntime has begun to obey.
+func TestStopIsRepeatedIfItIsAcceptedAndThePodRunsOn(t *testing.T) {
+	for _, ignoredFor := range []time.Duration{15 * second, 5 * time.Hour} {
+		t.Run(ignoredFor.String(), func(t *testing.T) {
+			onPodRuntimePolledEvery5s(t, func(b *testbed, p *fakePodRuntime) {
+				pod := podOf(container("app"))
+				b.create(pod)
+				wait(6 * second)
+				p.change(func() { p.ignoresStops = true })
+				b.deleteWithGrace(pod, 10)
+				wait(ignoredFor)
+				require.Equal(b, v1.PodRunning, b.lastStatus().Phase)
+				require.LessOrEqual(b, p.countOf(&p.stops), 5+int(ignoredFor/(2*time.Minute)), "the first ones come sooner")
+
+				p.change(func() { p.ignoresStops = false })
+				wait(2*time.Minute + (10+5)*second) // 5 s: a pause before Stop, and two lists that show the end
+				require.Len(b, b.stops(), 1, "the calls that were ignored are not in it")
+				require.Zero(b, b.stops()[0].timeout)
+				require.Equal(b, v1.PodFailed, b.lastStatus().Phase)
+				require.Empty(b, p.storedUIDs())
+			})
+		})
+	}
+}
+
 // The PodRuntime is down when a pod is created. The pod waits, and shows the error of Create. The failed call may have had an
 // effect, so Create is called again only after a list has succeeded and lacks the pod. There is a list every 5 s.
 func TestCreateIsRepeatedAfterAList(t *testing.T) {
