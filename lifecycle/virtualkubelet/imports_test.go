@@ -21,7 +21,7 @@ func TestImports(t *testing.T) {
 	require.Contains(t, graph, here)
 	require.Empty(t, graph.Disallowed(here,
 		virtual+"/node", virtual+"/errdefs", "k8s.io/api", "k8s.io/apimachinery", "k8s.io/klog/v2", "k8s.io/utils/ptr",
-		kubegrace+"/graceperiod", kubegrace+"/internal/call", kubegrace+"/internal/nilcheck", kubegrace+"/internal/times", kubegrace+"/lifecycle", kubegrace+"/shutdown", kubegrace+"/shutdown/podkiller"))
+		kubegrace+"/graceperiod", kubegrace+"/internal/call", kubegrace+"/internal/nilcheck", kubegrace+"/internal/podkey", kubegrace+"/internal/times", kubegrace+"/lifecycle", kubegrace+"/shutdown", kubegrace+"/shutdown/podkiller"))
 	require.Empty(t, graph.DepsWithin(here, "k8s.io/kubernetes", virtual+"/node/api", "github.com/godbus/dbus/v5", kubegrace+"/shutdown/apistatus"))
 	added := len(graph.Inherited(kubegrace, here)) - len(graph.Inherited(kubegrace, virtual+"/node"))
 	require.LessOrEqual(t, added, 40, "besides virtual-kubelet's own")

@@ -8,6 +8,8 @@ import (
 	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/kubegrace/kubegrace/internal/podkey"
 )
 
 // managedPod is one pod of a provider: what virtual-kubelet has requested for it, what of it is running, and how far its
@@ -16,7 +18,7 @@ type managedPod struct {
 	caller // its name is the pod's
 
 	provider      *Provider
-	key           types.UID       // the pod's UID or, without one, its namespace and name (keyOf)
+	key           types.UID       // the pod's UID or, without one, its namespace and name (podkey.Of)
 	ctx           context.Context // has the values of the call that added the pod; ends when the pod is forgotten or the provider is closed
 	cancel        context.CancelFunc
 	startsAllowed context.Context         // ends when nothing may be started any more: with the cause ErrTerminating or ErrClosed
@@ -57,7 +59,7 @@ func (p *Provider) newPod(ctx context.Context, pod *v1.Pod) *managedPod {
 // newManagedPod returns a pod without a workload. It copies the API's pod.
 func newManagedPod(ctx context.Context, provider *Provider, pod *v1.Pod) *managedPod {
 	m := &managedPod{
-		caller: caller{name: nameOf(pod), calls: &provider.calls}, provider: provider, key: keyOf(pod), created: metav1.Now(),
+		caller: caller{name: nameOf(pod), calls: &provider.calls}, provider: provider, key: podkey.Of(pod), created: metav1.Now(),
 		changed: make(chan struct{}, 1), ended: make(chan struct{}), desired: desired{pod: pod.DeepCopy()},
 	}
 	m.ctx, m.cancel = provider.context(ctx)

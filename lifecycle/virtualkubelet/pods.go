@@ -9,6 +9,8 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/kubegrace/kubegrace/internal/podkey"
 )
 
 // podTable holds the known pods: those that were added and not forgotten.
@@ -20,14 +22,6 @@ type podTable struct {
 
 func newPodTable() *podTable {
 	return &podTable{byKey: map[types.UID]*managedPod{}, byName: map[types.NamespacedName]*managedPod{}}
-}
-
-// keyOf returns the pod's UID, or its namespace and name if it has none, as package lifecycle does.
-func keyOf(pod *v1.Pod) types.UID {
-	if pod.UID != "" {
-		return pod.UID
-	}
-	return types.UID(nameOf(pod).String())
 }
 
 // nameOf returns the pod's namespace and name, which a later pod with another UID may share.
@@ -45,7 +39,7 @@ func (t *podTable) find(pod *v1.Pod) *managedPod {
 // findLocked finds a pod by its UID; a pod without one is the newest of its name. The caller holds the
 // mutex.
 func (t *podTable) findLocked(pod *v1.Pod) *managedPod {
-	if m := t.byKey[keyOf(pod)]; m != nil || pod.UID != "" {
+	if m := t.byKey[podkey.Of(pod)]; m != nil || pod.UID != "" {
 		return m
 	}
 	return t.byName[nameOf(pod)]
