@@ -9,8 +9,8 @@ import (
 // runEnded reports the end of a run, and restarts the container if the restart policy says so. When the
 // last regular container has ended for good, the pod has completed, and its sidecars are terminated.
 func (p *containerPod) runEnded(ended run, end v1.ContainerStateTerminated) {
-	if !p.reportEnd(ended.c, ended.id) {
-		return
+	if isReported := p.reportEnd(ended.c, ended.id); !isReported {
+		return // the provider is closed, and the next agent reports this end
 	}
 	if mustRestart := p.markEnded(ended.c, end); mustRestart {
 		_ = p.restart(ended.c) // an error shows in the container's state

@@ -33,7 +33,7 @@ func TestAForcedDeletionHasOneSecond(t *testing.T) {
 	})
 }
 
-// virtual-kubelet deletes a running pod that the API server no longer has, with the provider's own copy of it. The provider has
+// The API server no longer has a running pod, so virtual-kubelet calls DeletePod with the provider's own copy of it. The provider has
 // not seen a deletion of it before, so this is no forced deletion: the pod has its own 30 s. A second call changes nothing.
 func TestAPodMissingFromTheAPIServerHasItsOwnGracePeriod(t *testing.T) {
 	inBubble(t, func(b *testbed) {

@@ -453,8 +453,8 @@ func TestStatusesIsCalledOncePerIntervalForAllPods(t *testing.T) {
 	})
 }
 
-// Create has failed and is repeated after 10 s. In the meantime UpdatePod gets the pod without containers, which no API server
-// has. The repeated Create must not panic.
+// Create fails and is repeated after 10 s. Before that, UpdatePod gets the pod without containers. No API server accepts such
+// a pod, but the repeated Create must not panic. Once UpdatePod has got the whole pod, it is created and runs.
 func TestUpdatePodWithoutContainersBeforeCreate(t *testing.T) {
 	onPodRuntimePolledEvery5s(t, func(b *testbed, p *fakePodRuntime) {
 		p.change(func() { p.createErr = errAway })
