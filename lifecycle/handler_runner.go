@@ -8,9 +8,8 @@ import (
 	"strconv"
 	"time"
 
-	"k8s.io/component-base/featuregate"
-
 	v1 "k8s.io/api/core/v1"
+	"k8s.io/component-base/featuregate"
 
 	"github.com/kubegrace/kubegrace/graceperiod"
 	"github.com/kubegrace/kubegrace/internal/features"

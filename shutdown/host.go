@@ -6,13 +6,12 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/kubegrace/kubegrace/shutdown/source"
-
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/klog/v2"
 
 	"github.com/kubegrace/kubegrace/shutdown/internal/host"
 	"github.com/kubegrace/kubegrace/shutdown/internal/node"
+	"github.com/kubegrace/kubegrace/shutdown/source"
 )
 
 // This file watches the host, and passes announcements of the host and of Trigger to the core (package node).

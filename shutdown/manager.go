@@ -6,13 +6,12 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/kubegrace/kubegrace/shutdown/source"
-
 	v1 "k8s.io/api/core/v1"
 
 	"github.com/kubegrace/kubegrace/shutdown/internal/node"
 	"github.com/kubegrace/kubegrace/shutdown/internal/statelog"
 	"github.com/kubegrace/kubegrace/shutdown/plan"
+	"github.com/kubegrace/kubegrace/shutdown/source"
 )
 
 var (

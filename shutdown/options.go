@@ -8,17 +8,15 @@ import (
 	"path/filepath"
 	"time"
 
-	"k8s.io/component-base/featuregate"
-
-	"github.com/kubegrace/kubegrace/shutdown/source"
-
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/component-base/featuregate"
 
 	"github.com/kubegrace/kubegrace/internal/features"
 	"github.com/kubegrace/kubegrace/internal/nilcheck"
 	"github.com/kubegrace/kubegrace/metrics"
 	"github.com/kubegrace/kubegrace/shutdown/plan"
+	"github.com/kubegrace/kubegrace/shutdown/source"
 )
 
 // Options configures a [Manager]. ListPods and Killer are required.

@@ -5,10 +5,9 @@ import (
 	"fmt"
 	"os"
 
-	"github.com/kubegrace/kubegrace/shutdown/source"
-
 	"github.com/kubegrace/kubegrace/shutdown"
 	"github.com/kubegrace/kubegrace/shutdown/shutdowntest"
+	"github.com/kubegrace/kubegrace/shutdown/source"
 )
 
 // A program other than the agent shows the report of the last shutdown.

@@ -13,11 +13,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/kubegrace/kubegrace/shutdown/source"
-
 	"github.com/stretchr/testify/require"
 
 	"github.com/kubegrace/kubegrace/internal/logindfake"
+	"github.com/kubegrace/kubegrace/shutdown/source"
 )
 
 // The folders of drop-ins, relative to the host's root.

@@ -7,13 +7,12 @@ import (
 	"testing"
 	"time"
 
-	"github.com/kubegrace/kubegrace/shutdown/source"
-
 	"github.com/stretchr/testify/require"
 
 	"github.com/kubegrace/kubegrace/internal/logindfake"
 	"github.com/kubegrace/kubegrace/internal/logindhost"
 	"github.com/kubegrace/kubegrace/shutdown/logind"
+	"github.com/kubegrace/kubegrace/shutdown/source"
 )
 
 // testTimeout is the longest that a test waits for anything. Only a test that fails waits so long.

@@ -13,12 +13,11 @@ import (
 	"testing"
 	"time"
 
-	"github.com/kubegrace/kubegrace/shutdown/source"
-
 	"github.com/godbus/dbus/v5"
 	"github.com/stretchr/testify/require"
 
 	"github.com/kubegrace/kubegrace/internal/logindhost"
+	"github.com/kubegrace/kubegrace/shutdown/source"
 )
 
 // connectNamed connects a session, and returns the bus names of its connections. A hostile user finds them

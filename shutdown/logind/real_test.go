@@ -12,8 +12,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/kubegrace/kubegrace/shutdown/source"
-
 	"github.com/godbus/dbus/v5"
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sys/unix"
@@ -22,6 +20,7 @@ import (
 	"github.com/kubegrace/kubegrace/internal/logindhost"
 	"github.com/kubegrace/kubegrace/internal/need"
 	"github.com/kubegrace/kubegrace/shutdown/logind"
+	"github.com/kubegrace/kubegrace/shutdown/source"
 )
 
 // TestRealLogind tests with systemd's logind, in a process with its own namespaces. Each subtest has its own host.

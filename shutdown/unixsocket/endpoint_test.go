@@ -8,10 +8,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/kubegrace/kubegrace/shutdown/source"
-
 	"github.com/stretchr/testify/require"
 
+	"github.com/kubegrace/kubegrace/shutdown/source"
 	"github.com/kubegrace/kubegrace/shutdown/unixsocket"
 )
 

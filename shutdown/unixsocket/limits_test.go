@@ -7,9 +7,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/kubegrace/kubegrace/shutdown/source"
-
 	"github.com/stretchr/testify/require"
+
+	"github.com/kubegrace/kubegrace/shutdown/source"
 )
 
 // 400 connections send half a line and wait. Another client must still get its reply. The agent closes all but 64 of the

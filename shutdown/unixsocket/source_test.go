@@ -13,12 +13,11 @@ import (
 	"testing"
 	"time"
 
-	"github.com/kubegrace/kubegrace/shutdown/source"
-
 	"github.com/go-logr/logr"
 	"github.com/stretchr/testify/require"
 	"k8s.io/klog/v2"
 
+	"github.com/kubegrace/kubegrace/shutdown/source"
 	"github.com/kubegrace/kubegrace/shutdown/unixsocket"
 )
 

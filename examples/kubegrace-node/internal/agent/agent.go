@@ -9,8 +9,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/kubegrace/kubegrace/shutdown/source"
-
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
 	v1 "k8s.io/api/core/v1"
@@ -25,6 +23,7 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown"
 	"github.com/kubegrace/kubegrace/shutdown/notice"
 	"github.com/kubegrace/kubegrace/shutdown/plan"
+	"github.com/kubegrace/kubegrace/shutdown/source"
 )
 
 // closeTimeout bounds the wait, when the agent ends, for the hooks and the stops of containers that are under way.
