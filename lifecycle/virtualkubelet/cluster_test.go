@@ -28,7 +28,8 @@ import (
 )
 
 const (
-	waitAtMost = 10 * second
+	// waitAtMost is far longer than any of these waits takes, because the machine may be busy.
+	waitAtMost = time.Minute
 	tick       = 5 * time.Millisecond
 )
 
