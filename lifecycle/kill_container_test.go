@@ -132,8 +132,9 @@ func TestKillContainerManyTimesDuringPostStart(t *testing.T) {
 	})
 }
 
-// The first KillContainer grants 0 s, and its only StopContainer call (OneAttempt) fails. The second one grants 5 s, and stops
-// the container. GrantedSeconds is what the first call granted, although it is 0: 0 does not mean that nothing was granted.
+// The first KillContainer grants 0 s, and its only StopContainer call (OneAttempt) fails. The second one asks for 5 s, and
+// stops the container. It reports the 0 s of the first call: a grace period is never extended, and 0 does not mean that none was
+// granted.
 func TestFirstGracePeriodMayBeZero(t *testing.T) {
 	inBubble(t, graceSeconds(30), func(b *testBed) {
 		app := b.addMain("app", lifecycletest.Script{FailStops: 1})

@@ -222,8 +222,8 @@ func (s *shell) timeSetBy(shutdown *node.Shutdown) string {
 	}
 }
 
-// hostTimeSetBy says what decides that the host waits for the announced time: the setting that limits the delay, if the time is
-// about as long as the granted delay, or else the announcement itself.
+// hostTimeSetBy names what sets the announced time, for which the host waits. If that time is within 1 s of the granted delay, it
+// is the setting that limits the delay, and otherwise the announcement itself.
 func (s *shell) hostTimeSetBy(announced time.Duration) string {
 	if h := s.host.Load(); h != nil {
 		granted, known := h.Granted()

@@ -233,9 +233,9 @@ func asJSON(t *testing.T, value any) string {
 	return string(data)
 }
 
-// web never ends. A shutdown begins at 0 s, gives web 5 s, and is cancelled at 1 s. A second one begins at 2 s, has 5 s, and is over
-// at 7 s. OnReport gets the report of the first only at 15 s, because web still runs: 10 s after the grace period of web. At that
-// time LastReport still returns the report of the second shutdown.
+// web never ends. A shutdown begins at 0 s, gives web 5 s, and is cancelled at 1 s. A second one begins at 2 s and ends at 7 s.
+// Because web still runs, each is reported only 10 s after its end and its grace periods: the first at 15 s, and the second later.
+// At 15 s OnReport has got only the report of the first, but LastReport returns that of the second, which began later.
 func TestLastReportIsThatOfTheLatestShutdown(t *testing.T) {
 	inBubble(t, []*v1.Pod{shutdowntest.Pod("web", regularPriority, 5)}, func(t *testing.T, n *node) {
 		var reported []source.Kind

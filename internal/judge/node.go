@@ -9,14 +9,14 @@ import (
 // NodeWhat is the kind of a [NodeFact].
 type NodeWhat string
 
-// What can be observed of an agent on its node. The comments name the fields of the fact that are set besides At, and what
-// they mean if their names do not say it.
+// What a [NodeFact] can say about an agent on its node. The comment after each constant names the fields of such a fact that are
+// set besides At, and explains those whose names do not say what they mean.
 const (
-	NodeBooted              NodeWhat = "the machine has booted"                 // times count from here
-	NodeAgentBegan          NodeWhat = "an agent begins"                        // NoLog: it has not read the state log, so it knows no deadlines
-	NodeDied                NodeWhat = "the agent has died"                     //
-	NodeRunEnded            NodeWhat = "Run ends"                               //
-	NodeTerminateAll        NodeWhat = "TerminateAll is called"                 //
+	NodeBooted              NodeWhat = "the machine has booted" // At is the origin of all times
+	NodeAgentBegan          NodeWhat = "an agent begins"        // NoLog: it has not read the state log, so it knows no deadlines
+	NodeDied                NodeWhat = "the agent has died"
+	NodeRunEnded            NodeWhat = "Run ends"
+	NodeTerminateAll        NodeWhat = "TerminateAll is called"
 	NodeFinished            NodeWhat = "the run is over"                        // Pods: those that may not start; Refuses: no pod may; Ready: those that are ready at the API server
 	NodePodRuns             NodeWhat = "a pod runs"                             // Pod, Priority, Seconds: its grace period, -1: none
 	NodePodEnded            NodeWhat = "a pod has ended"                        // Pod
@@ -44,11 +44,11 @@ const (
 	NodePublishBegins       NodeWhat = "the node's state is to be published"    // Call, Shutdown: 0: the node does not shut down
 	NodePublishAnswered     NodeWhat = "the answer about the node's state"      // Call, Failed
 	NodeReleaseAnnounced    NodeWhat = "the lock is released at a time"         // Until: that time, which the agent announces
-	NodeReleased            NodeWhat = "the lock is released"                   //
-	NodeRetaken             NodeWhat = "the lock is wanted during the shutdown" //
-	NodeLockRequested       NodeWhat = "the lock is wanted after the shutdown"  //
-	NodeReported            NodeWhat = "the report"                             // Shutdown, Pods
-	NodePanicked            NodeWhat = "the core has panicked"                  // Text
+	NodeReleased            NodeWhat = "the lock is released"
+	NodeRetaken             NodeWhat = "the lock is wanted during the shutdown"
+	NodeLockRequested       NodeWhat = "the lock is wanted after the shutdown"
+	NodeReported            NodeWhat = "the report"            // Shutdown, Pods
+	NodePanicked            NodeWhat = "the core has panicked" // Text
 )
 
 // NodeFact is one observation of a node. The comment of its What names the fields that are set.

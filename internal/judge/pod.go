@@ -107,8 +107,9 @@ func (r *Record) podHistories() []*podHistory {
 	return slices.SortedFunc(maps.Values(pods), func(a, b *podHistory) int { return cmp.Compare(a.key, b.key) })
 }
 
-// groupByPod returns a history for each pod, by the pod's key. The history has everything in the record that names the pod.
-// StopContainer calls are not in it, because they name only a container.
+// groupByPod returns a history for each pod that the record names, by the pod's key. The history has what the record says of the
+// pod, except the lists that have failed or not returned, which tell nothing. StopContainer calls are not in it, because they
+// name only a container.
 func (r *Record) groupByPod() map[string]*podHistory {
 	pods := map[string]*podHistory{}
 	historyOf := func(key string) *podHistory {

@@ -88,7 +88,8 @@ func (w *exitWatcher) poll() {
 }
 
 // pollOnce lists the containers once, and closes the channels of those that have exited or are no longer
-// listed. isIdle says that no container is watched any more: poll must end, because watch begins another one.
+// listed. isIdle says that no container is watched any more: poll must then return, because the next call of watch
+// starts it again.
 func (w *exitWatcher) pollOnce() (isIdle bool, err error) {
 	ids := w.watchedIDs() // read before the list: a container that is created and watched after the list is not in it
 	ctx, cancel := context.WithTimeout(w.ctx, listTimeout)

@@ -29,9 +29,10 @@ type PodRuntime interface {
 	// and statuses. The status of pod has no container statuses yet.
 	Create(ctx context.Context, pod *v1.Pod) error
 	// Stop stops a pod, and kills it after graceSeconds, 0 or more. It need not wait for the end, which
-	// Statuses reports. It is called again with fewer seconds if the grace period is shortened, and with
-	// 0 if the pod is still running after its grace period: from then on every 2 to 3 min at the latest,
-	// until the pod has ended. A longer [lifecycle.TerminatorOptions].StopTimeoutSlack makes that longer.
+	// Statuses reports. It is called again with fewer seconds if the grace period is shortened. If the
+	// pod is still running after its grace period, Stop is called with 0, and again at least every 3 min
+	// until the pod has ended. A [lifecycle.TerminatorOptions].StopTimeoutSlack above the default adds
+	// to these 3 min.
 	Stop(ctx context.Context, pod *v1.Pod, graceSeconds int64) error
 	// Statuses returns all pods of this node from the return of Create until Delete, including ended pods
 	// and those of previous agents, or an error. Each pod needs its namespace, name, UID and status; a

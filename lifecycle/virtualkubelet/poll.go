@@ -76,8 +76,8 @@ func (p *poller) distribute(ctx context.Context, listed map[types.UID]*v1.Pod, n
 	}
 }
 
-// adopt adds a listed pod that CreatePod has not added, and updates it from the list with this number. isOrphan says that the
-// API server seems not to have the pod: adopt then begins to stop it.
+// adopt adds a pod of a list that CreatePod has not added, and updates it from that list, whose number is given. isOrphan says
+// that the API server seems not to have the pod: adopt then begins to stop it.
 func (p *poller) adopt(ctx context.Context, pod *v1.Pod, number int, isOrphan bool) {
 	added := p.provider.newWholePod(ctx, pod)
 	added.desired.deletionMayBeOld = true

@@ -74,8 +74,8 @@ func (p *Provider) Close(ctx context.Context) error {
 	return errors.Join(err, fmt.Errorf("calls that have not returned: %s: %w", strings.Join(hanging, ", "), context.Cause(ctx)))
 }
 
-// callsAmong returns those names that are of calls: "CALL of POD". The others, such as the name of a pod, are of goroutines that
-// wait for these calls. If all names are of goroutines, it returns them all.
+// callsAmong selects from names, which say what still runs, the calls of the embedder's code: "CALL of POD". The other names, such
+// as that of a pod, are those of goroutines that wait for such a call. If there is no call, callsAmong returns all names.
 func callsAmong(names []string) []string {
 	isGoroutine := func(name string) bool { return !strings.Contains(name, " of ") }
 	if calls := slices.DeleteFunc(slices.Clone(names), isGoroutine); len(calls) > 0 {

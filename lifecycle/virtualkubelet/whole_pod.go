@@ -13,8 +13,8 @@ import (
 	"github.com/kubegrace/kubegrace/lifecycle"
 )
 
-// wholePod is a pod of a [PodRuntime]: what runs of it is what the last list says. The managedPod's mutex guards the
-// fields. poller numbers the lists.
+// wholePod is a pod of a [PodRuntime], which starts and stops pods only as a whole. The last list says which of its containers
+// run. The managedPod's mutex guards the fields. The numbers of lists are the poller's.
 type wholePod struct {
 	*managedPod
 	containers // with the states that the last list says or implies

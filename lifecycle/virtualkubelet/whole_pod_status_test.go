@@ -90,8 +90,8 @@ func TestAContainerThatDoesNotRunYetHasNoHook(t *testing.T) {
 	}, withCommandRunner)
 }
 
-// The list at 5 s has a pod as running, and its only container as ended with exit code 0. The lists at 10 and 11 s lack the pod.
-// It has failed, although its container has succeeded.
+// The list at 5 s shows the pod as running, and its only container as ended with exit code 0. The list at 10 s lacks the pod, and
+// so does that at 11 s, which confirms it. The pod has failed, although its container has succeeded.
 func TestALostPodHasFailedWhateverItsContainersDid(t *testing.T) {
 	onPodRuntimePolledEvery5s(t, func(b *testbed, p *fakePodRuntime) {
 		p.reportStates(v1.PodRunning, map[string]v1.ContainerState{"app": {Terminated: &v1.ContainerStateTerminated{}}})

@@ -74,7 +74,7 @@ func (r *delayRequest) writeDropInAndReload(ctx context.Context, before time.Dur
 	changeErr := r.reloadUntil(ctx, isApplied)
 	limit, err := r.conn.limit(ctx)
 	if changeErr != nil || err != nil {
-		return r.result(ctx, changeErr) // it reads the limit again, and returns the error if that fails too
+		return r.result(ctx, changeErr) // if only limit has failed, changeErr is nil: result reads the limit again, and returns the error of that
 	}
 	if !isApplied(limit) {
 		r.files.notApplied = newAttempt

@@ -7,11 +7,12 @@ import "time"
 // unused.
 //
 // A timeout of 0 means its default; a negative one means 0. Steps that are not set in Steps get no time. If
-// the host grants too little, [Budget.Fit] shortens the steps before the pods.
+// the host grants too little, [Budget.Fit] shortens the steps first, and the pods only if that is not enough.
 type Options struct {
 	// Limit is the longest delay that the host grants, counted from the announcement of its shutdown.
-	// 0: no limit. Negative: no delay. A manager uses it for the limit of the platform, such as the 30 s
-	// of a spot machine, and requests no longer delay. The limit that the host reports applies too.
+	// 0: no limit. Negative: no delay. For a manager it is the limit of the platform, such as the 30 s of
+	// a spot machine: the manager never requests a longer delay from the host. The limit that the host
+	// reports applies too.
 	Limit time.Duration
 	// PriorityOf returns the priority of a priority class that is not built in, and false if it is
 	// unknown. It is called for pods without spec.priority. It must not block, and may be called

@@ -8,8 +8,8 @@ import (
 	v1 "k8s.io/api/core/v1"
 )
 
-// warnings returns the warnings about the whole schedule, then those about each bucket. ofUnknownClasses are the pods whose
-// priority classes are unknown. A warning about several pods names one of them and their number, which keeps the list short.
+// warnings returns the warnings about the whole schedule, about the other parts of the delay (the hold, and the steps beside the
+// kills), and about each bucket. ofUnknownClasses are the pods whose priority classes are unknown. A warning about several pods names one of them and their number, which keeps the list short.
 func (p *Plan) warnings(ofUnknownClasses []*v1.Pod) []string {
 	var texts []string
 	ofBuckets := make([]string, 0, len(p.Buckets)) // the warnings about the buckets

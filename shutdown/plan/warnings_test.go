@@ -45,8 +45,9 @@ func TestPlanWarnsOfALimitThatShortensOnlyEmptyBuckets(t *testing.T) {
 	require.Equal(t, []string{"the schedule takes 30s but is cut to 11s, only in buckets without pods"}, p.Warnings)
 }
 
-// A limit of 35.1 s leaves 30 s for the pods, 0.1 s of the margin and 5 s for the steps beside the kills, which want 10 s.
-// The hold gets nothing. With 52.5 s every step has its time, and there is no warning.
+// The pods want 30 s, the margin 2.5 s, the hold 10 s, and the other steps (publishing, readiness, unmounts and final statuses)
+// 10 s. A limit of 52.5 s is enough for all, and there is no warning. A limit of 35.1 s leaves 30 s for the pods, 0.1 s for the
+// margin, 5 s for the other steps, and nothing for the hold.
 func TestPlanWarnsOfShortenedStepsBesideTheKills(t *testing.T) {
 	steps := allButPrepareAndHold()
 	steps.Hold = true

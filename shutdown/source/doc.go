@@ -9,7 +9,8 @@
 //	the session is lost              Events is closed; the lock stays      connect, take a new lock, then
 //	                                   held                                  close the old one (the manager
 //	                                                                         and package inhibitor do)
-//	a lock is dropped without Close  it is held as long as its session     keep the lock
+//	the program loses its reference  the lock is held at least until the   keep the reference, and
+//	  to a lock                        session ends                          close the lock
 //	the host grants less than        RequestDelay returns a                raise the limit, or work with the
 //	  requested                        *DelayCappedError                     granted time
 //

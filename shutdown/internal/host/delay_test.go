@@ -164,9 +164,10 @@ func TestAFailedReadKeepsTheLockAndTheLimit(t *testing.T) {
 	})
 }
 
-// RequestDelay hangs from the second call on, at 10 s. That delays no event, and costs no lock. The call is abandoned after 6 s: its
-// timeout of 5 s, and 1 s to return. From then on the status has an error, and one line is logged.
-func TestAHangingReadDelaysNoEvent(t *testing.T) {
+// The session calls RequestDelay every 10 s, and each call but the first hangs. Events still arrive at once, and the lock stays held.
+// The call at 10 s is abandoned at 16 s: it has a timeout of 5 s, and 1 s more to return. From then on the status has an error. One
+// line is logged, although later calls hang too. When the hang is over, the next call reads the new limit.
+func TestAHangingRequestDelayDelaysNoEvent(t *testing.T) {
 	inBubble(t, func(t *testing.T, r *rig) {
 		r.run()
 		r.script.set(everyCallOf("delay", fault{hangs: true}))
@@ -174,7 +175,8 @@ func TestAHangingReadDelaysNoEvent(t *testing.T) {
 		r.script.announce()
 		r.script.cancel()
 		synctest.Wait()
-		require.Equal(t, []string{"12s HostEvent(shutdown)", "12s HostEvent(cancelled)"}, r.listenerCalls()[2:], "after Pending's answer and HostTried")
+		calls := r.listenerCalls()[2:] // without those of the start: HostPending and HostTried
+		require.Equal(t, []string{"12s HostEvent(shutdown)", "12s HostEvent(cancelled)"}, calls)
 		r.advance(4 * time.Second)
 		require.Error(t, r.host.Status().Err, "16 s have passed")
 		for range 60 {
@@ -183,7 +185,6 @@ func TestAHangingReadDelaysNoEvent(t *testing.T) {
 		}
 		require.Len(t, r.log.lines(), 1)
 
-		// The hang is over, and the limit has changed.
 		r.script.set(func(s *script) { s.faults = nil; s.limit = 26 * time.Second })
 		r.script.unblock()
 		r.advance(13 * time.Second)

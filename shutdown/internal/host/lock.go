@@ -105,14 +105,14 @@ func (l *lock) endSession() {
 	l.endAttempt()
 }
 
-// nextTask returns what the session has to do now about the lock:
+// nextTask returns what the session has to do now about the lock. A lock of an older epoch may not delay the host any more (lock):
 //
-//   - No shutdown, and the held lock was requested in the current epoch: only request the delay again.
-//   - No shutdown otherwise: take a lock, even if one of an older epoch is held.
-//   - A shutdown in which no lock is held: try to get one, if the attempt has not been made yet.
+//   - No shutdown, and a lock of the current epoch is held: only request the delay again.
+//   - No shutdown, and no lock is held, or one of an older epoch: take a lock.
+//   - A shutdown, and no lock is held: try once to get one.
 //   - Otherwise nothing.
 //
-// It also returns the current epoch, which the caller passes on with a lock that it requests now.
+// It also returns the current epoch, which is that of a lock that the caller requests now.
 func (l *lock) nextTask() (next task, epoch uint64) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -154,7 +154,8 @@ func (l *lock) adopt(ctx context.Context, previous io.Closer) error {
 	})
 }
 
-// setHeld makes given, which was requested in this epoch, the held lock. isPreviousAgents says that it is the previous
+// setHeld makes given the held lock. epoch is the one in which given was requested: the session later replaces a lock of an
+// older epoch. isPreviousAgents says that it is the previous
 // agent's. setHeld returns the lock that the caller must close: the one that was held before, or nil if there was none.
 // After the release it returns given itself, because no lock may delay the host any more. The mutex is held.
 func (l *lock) setHeld(given io.Closer, isPreviousAgents bool, epoch uint64) (surplus io.Closer) {

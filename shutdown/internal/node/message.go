@@ -322,7 +322,7 @@ func (s StaticPodStarts) apply(n *Node) {
 	}
 	p.StatusAccepted = true
 	n.markPodDirty(p)
-	n.queueAPIMessage(p)
+	n.queueAPIMessage(p) // its final status is wanted no more
 }
 
 // publish begins to publish that s is in progress (nil: no shutdown is), unless this is the wanted node state already. A

@@ -241,8 +241,8 @@ func (s *State) judgeNoLock(v *Verdict) {
 	v.addReason("Without a lock systemd ends all containers at once, with SIGTERM, and with SIGKILL 1m30s later by default: no preStop hook runs.")
 }
 
-// byFileOrDefault returns what byFile returns, and says in addition if the file overrides the kubelet's drop-in. If no file
-// sets a limit and logind uses its default, it returns ", its default".
+// byFileOrDefault returns the end of a sentence about logind's limit, which says where the limit comes from: ", by FILE", with
+// a note if FILE overrides the kubelet's drop-in; ", its default" if no file sets a limit; or "" if that is not known.
 func (s *State) byFileOrDefault() string {
 	switch by := s.byFile(); {
 	case s.lastFile() == nil && s.Logind.Limit() == logindconf.Default:

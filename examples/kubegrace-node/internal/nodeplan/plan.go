@@ -30,7 +30,8 @@ func OfAgent(config plan.Config, limit time.Duration, p plan.Plan) Document {
 	return documentOf(h, []Node{n})
 }
 
-// Plan plans the shutdown of a node.
+// Plan plans the shutdown of a node, with warnings about what the plan cannot keep. A kubelet ignores the priority classes of
+// static pods, so that its plan is made without them (withoutStaticClasses).
 func (s Settings) Plan(node *podlist.Node) Node {
 	pods := node.Pods
 	if s.agent == Kubelet {

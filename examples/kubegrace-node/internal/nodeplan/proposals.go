@@ -29,9 +29,10 @@ func (s Settings) planLosses(nodes []*podlist.Node) (cutShort int, lostSeconds i
 // A proposal only raises logind's limit or lengthens buckets. It shortens no pod's grace period, because that
 // would hide a loss and save nothing. current has the losses without a change.
 func (s Settings) proposals(current Summary, longerBuckets plan.Schedule, nodes []*podlist.Node) (all []Proposal) {
-	// offer adds a proposal whose changes lead to the settings changed, if fewer pods are cut short then, or lose less.
-	offer := func(title string, changed Settings, changes ...Change) {
-		cutShort, lostSeconds := changed.planLosses(nodes)
+	// offer adds a proposal to make these changes, which lead to newSettings, if that helps: fewer pods are cut short or fewer
+	// seconds are lost, and neither number grows.
+	offer := func(title string, newSettings Settings, changes ...Change) {
+		cutShort, lostSeconds := newSettings.planLosses(nodes)
 		isSame := cutShort == current.CutShort && lostSeconds == current.LostSeconds
 		isWorse := cutShort > current.CutShort || lostSeconds > current.LostSeconds
 		if !isSame && !isWorse {
