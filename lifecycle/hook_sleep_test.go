@@ -19,9 +19,9 @@ import (
 
 const sleepCutText = "container terminated before sleep hook finished"
 
-// The cases of KEP-3960 and KEP-4818 for the runner alone. A sleep hook outlasts its context. If less than 0.1 s of the sleep is
-// left then, the sleep has completed. If the context ends because the container has exited, the sleep has not failed
-// (k/k#134338). Otherwise the sleep is cut, and the hook fails with the kubelet's error.
+// The cases of KEP-3960 and KEP-4818 for the runner alone. The context may end during the sleep. If less than 0.1 s of the sleep is
+// left then, the sleep has completed. If the container has exited, the sleep has not failed (k/k#134338). Otherwise the sleep is
+// cut, and the hook fails with the kubelet's error.
 func TestSleepHook(t *testing.T) {
 	const (
 		never    = time.Duration(0)

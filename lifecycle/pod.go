@@ -185,15 +185,16 @@ func (p *podState) stopOf(c Container) *containerStop {
 	return found
 }
 
-// dropStopOfEarlierRun drops the stop with c's ID if it has ended its run and Began does not tell whether c is that run. The caller
-// knows that c runs, so c is a later one. During a termination nothing is dropped: c counts as the same run.
+// dropStopOfEarlierRun drops the stop with c's ID if the stop was for an earlier run of the container. The caller knows that c
+// runs. If the stop has ended its run, c is therefore a later run, unless both have the same Began: then c is that run, listed
+// again. During a termination nothing is dropped: c counts as the same run.
 func (p *podState) dropStopOfEarlierRun(c Container) {
 	s := p.stopOf(c)
 	if s == nil || p.termination.inProgress() {
 		return
 	}
 	hasEndedRun := !s.inProgress && s.result.Outcome.hasEnded()
-	lacksBegan := c.Began.IsZero() || s.run.began == 0 // otherwise the two have the same Began: the same run, listed again
+	lacksBegan := c.Began.IsZero() || s.run.began == 0 // otherwise both are the same, which stopOf has checked
 	if hasEndedRun && lacksBegan {
 		delete(p.stops, s.run)
 	}

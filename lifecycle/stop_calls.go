@@ -200,8 +200,8 @@ func (c *stopCalls) timeout() int64 {
 func (c *stopCalls) returnBy() time.Time {
 	killAt := c.newest().killAt
 	if c.options.oneAttempt {
-		// A failed call is not repeated. Wait for the error of a client that gives up GiveUpAfter past the
-		// timeout, as the kubelet's does.
+		// The call is not repeated if it fails. Wait until it has had time to return its error: a client like the kubelet's
+		// gives a call up only GiveUpAfter past the call's timeout.
 		return killAt.Add(c.pod.terminator.opts.GiveUpAfter).Add(c.slack)
 	}
 	return times.Earlier(killAt.Add(c.slack), c.giveUpAt())

@@ -90,7 +90,7 @@ func (tr *Terminator) KillPod(ctx context.Context, pod *v1.Pod, req Request) (Re
 // After it has ended, the next call begins another termination, of the containers that the runtime lists
 // then. A container that could not be stopped keeps its old deadline; one that was started since, or listed
 // too late to be stopped, gets a new one. If nothing is listed, the result is that of the previous
-// termination, with containers that had not ended now [OutcomeNotFound].
+// termination, but the containers that had not ended by then get [OutcomeNotFound].
 //
 // Only the values of ctx are used, such as the logger. For a nil pod, or a request with an invalid
 // container ID, Terminate returns a termination that has ended with an error. After [Terminator.Close]

@@ -36,8 +36,8 @@ type Manager struct {
 
 // NewManager validates the options and returns a manager. Its error names all invalid options. Before
 // Run, [Manager.Admit] refuses every pod if [Options.StateDir] has a shutdown of this boot that may still
-// be under way; otherwise it refuses the pods of the last shutdown that may not have ended, or whose final
-// statuses are pending.
+// be under way. Otherwise it refuses only pods of the last shutdown: those that may still run, and those
+// whose final statuses are pending.
 func NewManager(opts Options) (*Manager, error) { return newManager(opts, statelog.Options{}) }
 
 // newManager returns a manager. Tests set two fields of log: Boot is a clock that counts from the boot, and Before is called

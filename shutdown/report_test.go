@@ -234,8 +234,9 @@ func asJSON(t *testing.T, value any) string {
 }
 
 // web never ends. A shutdown begins at 0 s, gives web 5 s, and is cancelled at 1 s. A second one begins at 2 s and ends at 7 s.
-// Because web still runs, each is reported only 10 s after its end and its grace periods: the first at 15 s, and the second later.
-// At 15 s OnReport has got only the report of the first, but LastReport returns that of the second, which began later.
+// A shutdown whose pods still run is reported 10 s after it has ended and their grace periods are over: the first one at 15 s, and
+// the second later. At 15 s OnReport has got only the report of the first, but LastReport returns that of the second, which began
+// later.
 func TestLastReportIsThatOfTheLatestShutdown(t *testing.T) {
 	inBubble(t, []*v1.Pod{shutdowntest.Pod("web", regularPriority, 5)}, func(t *testing.T, n *node) {
 		var reported []source.Kind
@@ -249,7 +250,7 @@ func TestLastReportIsThatOfTheLatestShutdown(t *testing.T) {
 		require.NoError(t, n.m.Trigger(source.Event{Kind: source.KindReboot, Deadline: time.Now().Add(5 * time.Second)}))
 		n.advance(13 * time.Second) // until 15 s
 
-		require.Equal(t, []source.Kind{source.KindUnknown}, reported, "the first shutdown, after the second one")
+		require.Equal(t, []source.Kind{source.KindUnknown}, reported, "only the first shutdown is reported so far")
 		require.Equal(t, source.KindReboot, n.lastReport().Kind)
 	})
 }

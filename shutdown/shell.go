@@ -76,8 +76,8 @@ const (
 	phaseOver
 )
 
-// newShell returns the shell of a manager that does not run yet. log replaces the boot clock and the disk operations of the
-// state log in tests.
+// newShell returns the shell of a manager that does not run yet. log is zero except in tests, which replace the boot clock and the
+// disk operations of the state log with it.
 func newShell(s *settings, log statelog.Options) *shell {
 	sh := &shell{
 		settings: s, node: node.New(s.nodeConfig()), calls: &call.Group{}, aborts: map[int]context.CancelFunc{},

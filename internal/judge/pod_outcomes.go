@@ -41,9 +41,12 @@ func (p *podHistory) hasEmptyList(t *Termination) bool {
 	})
 }
 
-// requireEndProved adds a violation if a call has returned, at a moment, an outcome that means that a container has ended,
-// although nothing had proved the end by then: no stop call, and no list that was requested since the first stop call. If there
-// was no stop call, a list counts that was requested since the container was known.
+// requireEndProved adds a violation if a call returned an outcome that means that a container has ended, before anything had
+// proved the end. Either of these is a proof:
+//
+//   - a stop call that proves it (endProvedByStop);
+//   - a list without the container that was requested after the first stop call for it or, if there was no stop call, after the
+//     container was known.
 func (p *podHistory) requireEndProved(run lifecycle.Container, outcome lifecycle.Outcome, returned Moment) {
 	known := p.firstKnownAt(run)
 	isJudged := hasEnded(outcome) && !returned.IsZero() && !known.IsZero()
@@ -51,7 +54,8 @@ func (p *podHistory) requireEndProved(run lifecycle.Container, outcome lifecycle
 		return
 	}
 	isStop := func(s *StopCall) bool {
-		// A run that was not found was not stopped: a StopContainer call with its ID was for another run.
+		// A run that is reported as not found was not stopped: a StopContainer call with this ID was for another run of the
+		// container, because a runtime may start a container again under its ID.
 		stopsRun := s.isStopPod() || s.ID == run.ID && outcome != lifecycle.OutcomeNotFound
 		return stopsRun && !s.Called.At.Before(known.At) && s.Called.Before(returned)
 	}

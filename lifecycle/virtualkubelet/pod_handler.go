@@ -180,7 +180,7 @@ func (p *Provider) GetPods(ctx context.Context) ([]*v1.Pod, error) {
 }
 
 // NotifyPods registers the callback for changed statuses. virtual-kubelet's PodController calls it when
-// it starts; before that no status is sent and no pod is forgotten. A nil notify has no effect.
+// it starts; before that no status is sent and no pod is forgotten. A nil notify registers nothing.
 //
 // notify is called concurrently for different pods, and with one status at a time for each pod. It may
 // block. The end of ctx has no effect: [Provider.Close] ends the calls.

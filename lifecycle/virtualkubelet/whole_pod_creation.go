@@ -47,7 +47,7 @@ func (w *wholePod) isCreated() bool {
 	return w.wasStarted()
 }
 
-// failContainers shows all containers of a pod that can never run as terminated. Unlike the ends that markTerminated sets,
+// failContainers marks the containers of a pod as terminated, because the pod can never run. Unlike the ends that markTerminated sets,
 // these are not final: if the pod runtime has the pod nevertheless, its next list replaces them.
 func (w *wholePod) failContainers(err error) {
 	w.mu.Lock()

@@ -62,7 +62,7 @@ func (d dropIn) find() ([]byte, error) {
 // Any other file is an error: an administrator may have put it there to keep the drop-in out.
 func readOwned(path string) ([]byte, error) {
 	info, err := os.Lstat(path)
-	// ENOTDIR: a file is in the place of the directory. Then there is no drop-in, and write will name the file.
+	// ENOTDIR: a file is in the place of the directory. Then there is no drop-in, and the error of write will name the file.
 	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR) {
 		return nil, nil
 	}

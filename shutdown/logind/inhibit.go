@@ -77,8 +77,8 @@ func (l *locks) inhibit(ctx context.Context) (io.Closer, error) {
 	return granted, nil
 }
 
-// hold returns the lock of a descriptor that logind has granted. It also puts a copy into the FD store, and makes
-// isLost check from now on that logind lists the lock.
+// hold returns a lock that holds file, the descriptor that logind has granted. It also puts a copy of the descriptor into
+// systemd's FD store. From now on isLost checks that logind lists the lock.
 func (l *locks) hold(file *os.File) *lock {
 	stored, err := l.store.keep(file)
 	if err != nil {

@@ -9,9 +9,11 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Signals and replies are handled in any order, but one that arrived earlier never overrides one that arrived later. Each
-// step handles one message, whose number is its place in the order of arrival: after announced(3), confirmed(1) handles a
-// reply that arrived before the announcement. A step says whether the shutdown begins, ends or is in progress by this message.
+// logind sends signals (announced, cancelled), and replies to reads of whether a shutdown is in progress (confirmed, denied). They
+// are handled in any order, but one that arrived earlier never overrides one that arrived later. The number of a step is its
+// message's place in the order of arrival: after announced(3), confirmed(1) handles a reply that arrived before the announcement.
+// want is what a step says of the shutdown. A denial ends no shutdown at once, because its signal may follow. The step ended, which
+// has no message, does.
 func TestMessagesCountInTheOrderOfArrival(t *testing.T) {
 	const begins, ends, inProgress, nothing = "begins", "ends", "is in progress", "" // what a message says about the shutdown
 	when := func(is bool, what string) string {
@@ -40,9 +42,9 @@ func TestMessagesCountInTheOrderOfArrival(t *testing.T) {
 	}
 	for name, steps := range map[string][]step{
 		"both signals of one shutdown":                       {{announced(1), begins}, {announced(2), nothing}, {cancelled(3), ends}, {cancelled(4), nothing}},
-		"cancelled after a reply that is handled late":       {{cancelled(2), nothing}, {confirmed(1), nothing}},
+		"a reply from before the cancellation, handled last": {{cancelled(2), nothing}, {confirmed(1), nothing}},
 		"cancelled after the reply":                          {{confirmed(1), inProgress}, {cancelled(2), ends}, {confirmed(1), nothing}},
-		"announced again after a reply that is handled late": {{cancelled(2), nothing}, {announced(3), begins}, {confirmed(1), inProgress}},
+		"announced again, then an older reply is handled":    {{cancelled(2), nothing}, {announced(3), begins}, {confirmed(1), inProgress}},
 		"signals that a reply has overtaken":                 {{confirmed(4), inProgress}, {announced(1), nothing}, {cancelled(2), nothing}, {announced(3), nothing}, {cancelled(5), ends}},
 		"a reply that another reply has overtaken":           {{denied(2), nothing}, {confirmed(1), nothing}},
 		"an announcement that a denial has overtaken":        {{denied(2), nothing}, {announced(1), nothing}, {announced(3), begins}},

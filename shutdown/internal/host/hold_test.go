@@ -125,9 +125,9 @@ func TestAwaitAttemptIsBounded(t *testing.T) {
 	}
 }
 
-// Before the release, Retake does nothing. After it, Retake asks the host for another lock, once, which the host may refuse. A lock
-// that it grants counts as held; if the agent has never taken a lock of its own, the lock counts as adopted, because only the
-// previous agent's can then be had in a shutdown. The time of ReleaseAt still applies, so that the new lock is released then, too.
+// Retake does nothing while the lock is held. After the release it asks the host once for another lock, which the host may refuse. A
+// lock that is granted counts as held. If the agent has never taken a lock of its own, it counts as adopted: the host grants no new
+// lock in a shutdown, so the lock must be the previous agent's. The new lock is released at the time given to ReleaseAt, too.
 func TestRetakeAsksTheHostForANewLock(t *testing.T) {
 	for name, test := range map[string]struct {
 		grants           bool

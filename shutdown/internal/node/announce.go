@@ -341,14 +341,15 @@ func (n *Node) clearKillPlanned() {
 	}
 }
 
-// abandonPreviousShutdown ends the previous agent's shutdown, which has awaited the host, without resuming it: its time is over,
-// the host has announced another one, or the host has not answered in time. Kills that have begun continue until their own
+// abandonPreviousShutdown ends the shutdown that the previous agent left unfinished, instead of resuming it. Until now this agent
+// has waited for the host's answer to whether that shutdown is still in progress. The shutdown is abandoned if its time is over,
+// if the host has announced another one, or if the host has not answered in time. Kills that have begun continue until their own
 // deadlines, no others begin, and the agent takes a new lock.
 func (n *Node) abandonPreviousShutdown() {
 	s := n.shutdown
 	s.Announced = nil
-	if s.Ended.IsZero() { // otherwise the previous agent has released the lock
-		s.Cancelled, s.Ended = true, n.now // not every pod was told to stop, so the drain must not count as complete
+	if s.Ended.IsZero() { // the previous agent has not released the lock, so its drain was not over
+		s.Cancelled, s.Ended = true, n.now // perhaps not every pod was told to stop, so the drain must not count as complete
 	}
 	n.markDirty(s)
 	n.queueReport(s)

@@ -30,7 +30,7 @@ func (r LogRead) apply(n *Node) {
 		n.awaitHost(previous, pods)
 		return
 	}
-	if isUnfinished && n.mayBeDraining(previous) {
+	if isUnfinished && n.mayBeDrainingFor(previous) {
 		n.mergePrevious(previous, pods)
 	} else {
 		n.adoptPodsOfEndedShutdown(pods, r.SameBoot)
@@ -114,9 +114,10 @@ func moveToThisBoot(previous *Shutdown, pods []*Pod, now time.Time) {
 // hasTimeLeft reports whether a shutdown is not cancelled and its drain would still wait for pods.
 func (n *Node) hasTimeLeft(s *Shutdown) bool { return !s.Cancelled && n.now.Before(s.WaitEnd()) }
 
-// mayBeDraining reports whether this agent drains for a shutdown that may be the previous agent's unfinished one. First it
-// withdraws the announcements of the latter that were cancelled before the log was read: it may be over by that.
-func (n *Node) mayBeDraining(previous *Shutdown) bool {
+// mayBeDrainingFor reports whether this agent drains for a shutdown that may be previous, the one that the previous agent left
+// unfinished. First it withdraws from previous the announcements that were cancelled before this agent had read the log. If none
+// is left, previous is over, and the result is false.
+func (n *Node) mayBeDrainingFor(previous *Shutdown) bool {
 	if n.state != StateDraining {
 		return false
 	}

@@ -82,7 +82,8 @@ func (n *Node) stopTerminateAll() {
 	}
 }
 
-// isDrainingForTerminateAll reports whether a drain of TerminateAll's own is in progress.
+// isDrainingForTerminateAll reports whether the drain in progress is one that TerminateAll has begun. It is false during the
+// drain of a shutdown.
 func (n *Node) isDrainingForTerminateAll() bool {
 	s := n.drain.shutdown
 	return s != nil && s.isTerminateAll && s == n.terminateAll.shutdown

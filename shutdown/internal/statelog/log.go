@@ -180,8 +180,8 @@ func (l *Log) retryWrite() {
 	}
 }
 
-// write appends lines to the log. newest has their entries already. If the log must be replaced (mustReplace), write instead writes
-// a new log with all of newest.
+// write appends lines to the log file. l.newest has their entries already. If the log must be replaced (mustReplace), write
+// instead writes a new file with all entries of l.newest.
 func (l *Log) write(lines []byte) error {
 	if l.mustReplace {
 		return l.replace()
@@ -295,8 +295,8 @@ func (l *Log) sync(file *os.File) error {
 }
 
 // SaveTimes stores t in the file that the kubelet has for its metrics of the last shutdown, and syncs the file. The
-// future completes when the file is on the disk. It completes at once if nothing is stored (no Options.Times, no folder,
-// no lock).
+// future completes when the file is on the disk. It completes at once if nothing is stored:
+// without Options.Times, without a folder, or if the folder is not locked.
 func (l *Log) SaveTimes(t Times) *call.Future[struct{}] {
 	return l.times.addFunc(func() error {
 		text, err := json.Marshal(t)

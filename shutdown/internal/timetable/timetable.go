@@ -111,8 +111,8 @@ func (r Request) shorten(old *Table) plan.Budget {
 	remaining := r.remainingParts(old.Budget)
 	limit := min(r.limit(), max(old.Budget.End-passed, 0))
 	fitted := remaining.Fit(limit, r.Occupied)
-	// Steps that are over may have left time unused (spare): the remaining parts then end before limit. All ends move later by
-	// spare, so that they stay as far before the host's end as they were. But no end becomes later than it is in old.
+	// Steps that are over may have left time unused (spare): the remaining parts then end before limit, which is the host's end.
+	// All ends move later by spare, so that the last part ends at limit again. But no end becomes later than it is in old.
 	spare := limit - fitted.End
 	moved := func(end, oldEnd time.Duration) time.Duration { return min(end+spare, max(oldEnd-passed, 0)) }
 	fitted.WaitEnd = moved(fitted.WaitEnd, old.Budget.WaitEnd)
@@ -138,9 +138,9 @@ func fillGaps(b *plan.Budget, unfitted []plan.BucketBudget, doneBuckets int) {
 	}
 }
 
-// cutExcess shortens the parts of a budget until they add up to at most b.End. They add up to more if some of the time of the
-// bucket in progress has passed already. The first bucket that has time is therefore shortened first: those that are over have
-// none.
+// cutExcess shortens the parts of a budget until they add up to at most b.End, the time that is left. They add up to more if some
+// of the time of the bucket in progress has passed already. That bucket is shortened first: it is the first bucket whose parts are
+// not 0, because those of earlier buckets are.
 func cutExcess(b *plan.Budget) {
 	parts := make([]*time.Duration, 0, 4*len(b.Buckets)+3)
 	for i := range b.Buckets {

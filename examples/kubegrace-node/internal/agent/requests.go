@@ -123,7 +123,7 @@ func (a *Agent) drain(ctx context.Context) (any, error) {
 	select {
 	case report := <-reports:
 		answer := api.ReportOf(report)
-		if !report.Cancelled { // otherwise the units are started again
+		if !report.Cancelled { // after a cancelled drain the agent starts the stopped units again
 			answer.UnitsError = a.unitsError(ctx)
 		}
 		return answer, nil

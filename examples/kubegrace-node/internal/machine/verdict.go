@@ -135,7 +135,7 @@ func (s *State) judgeAgent(v *Verdict, agent *login1.Lock, isConfigOfAgent bool)
 	v.set(Held, "%s (PID %d) holds the inhibitor lock for up to %s.", agent.Who, agent.PID, LimitText(s.Logind.Limit()))
 	dropIn := s.kubegraceDropIn()
 	switch {
-	case isConfigOfAgent: // with Drains set, the caller plans the drain by this configuration
+	case isConfigOfAgent: // s.Config says nothing of the kubelet then; with Drains set, the caller plans the drain by s.Config
 		v.Drains = nodeplan.Kubegrace
 		return
 	case s.Agent != nil:

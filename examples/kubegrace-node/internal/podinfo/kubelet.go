@@ -107,7 +107,8 @@ func WatchAPIServer(ctx context.Context, client kubernetes.Interface, node strin
 		synced()
 	}
 	running.Wait()
-	for _, object := range informer.GetStore().List() { // info may have forgotten some, and they are delivered again only in the next watch
+	// info may have forgotten some of the pods, and the API server delivers them again only in the next watch.
+	for _, object := range informer.GetStore().List() {
 		record(object)
 	}
 	if ctx.Err() != nil {

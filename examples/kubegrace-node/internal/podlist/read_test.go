@@ -257,7 +257,7 @@ func TestPodsCountOnce(t *testing.T) {
 			for _, node := range cluster.Nodes() {
 				count += len(node.Pods)
 				for _, pod := range node.Pods {
-					if strings.HasPrefix(pod.Name, "etcd-") {
+					if strings.HasPrefix(pod.Name, "etcd-") { // static: only its mirror has a priority, which the API server has set
 						require.Equal(t, test.isMirrorKept, pod.Spec.Priority != nil)
 						require.Equal(t, test.isMirrorKept, staticpod.IsMirror(pod))
 					}
