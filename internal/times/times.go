@@ -18,7 +18,8 @@ func WholeSeconds(remaining time.Duration) int64 {
 }
 
 // After returns a channel that delivers a time at t, or that is closed if t has passed. time.After with 0 or less
-// would not do: in a bubble of testing/synctest it crashes the race detector of Go 1.26 on a busy machine.
+// would not do: if two goroutines of a testing/synctest bubble read such channels at once, the race detector may crash
+// (golang/go#78156).
 func After(t time.Time) <-chan time.Time {
 	if remaining := time.Until(t); remaining > 0 {
 		return time.After(remaining)
