@@ -6,6 +6,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -22,6 +23,12 @@ func execute(ctx context.Context, t *testing.T, args ...string) (string, error) 
 	c.SetArgs(append([]string{}, args...)) // never nil, for which cobra takes the arguments of the test's own process
 	err := c.ExecuteContext(ctx)
 	return out.String(), err
+}
+
+// TestMain runs the tests on one processor: with two, the timers of a bubble crash the race detector (golang/go#78156).
+func TestMain(m *testing.M) {
+	runtime.GOMAXPROCS(1)
+	m.Run()
 }
 
 // The program prints a table with one row for each scenario and writes the picture to the file.
