@@ -81,7 +81,7 @@ func (l *loop) run(ctx context.Context) error {
 func (l *loop) onManagerReady(ctx context.Context) {
 	if l.opts.DrainAfter > 0 {
 		l.drainTimer = time.After(l.opts.DrainAfter)
-		l.opts.View.Say(fmt.Sprintf("The pods are stopped, in order, in %v; Ctrl-C leaves at once and stops none.", l.opts.DrainAfter))
+		l.opts.View.Say(fmt.Sprintf("In %v the pods are stopped in order; Ctrl-C leaves at once and stops none.", l.opts.DrainAfter))
 		for _, warning := range l.manager.Plan().Warnings {
 			l.opts.View.Say("Warning: " + warning)
 		}
